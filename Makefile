@@ -1,0 +1,77 @@
+# Two commands are enough: `make run` shows what Joulie does, `make test` proves it. `make` alone lists the rest.
+
+SHELL  := bash -o pipefail
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+# Asks no questions and does not advertise its own upgrades.
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# Number of test processes.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+SAY    := @printf '\033[1m▸ %s\033[0m\n'
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-fast bench lint format docs generate lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the locked packages and the project (.venv/bin/joulie)
+
+# Runs again only when what is to be installed has changed.
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "Joulie needs Python 3.11 or newer, but $(PYTHON) is: $$($(PYTHON) --version 2>&1). Try: make setup PYTHON=python3.12" >&2; exit 1; }
+	$(SAY) "setup: virtual environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(SAY) "setup: $$(grep -c '==' requirements.lock) locked packages"
+	@$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(SAY) "setup: joulie itself, editable"
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: setup ## show the core at work on the bundled example cluster
+	@$(BIN)/joulie demo
+
+test: lint ## lint, then the whole test suite including drift checks, then the documentation
+	$(SAY) "test: everything"
+	@$(PYTEST)
+	@$(MAKE) --no-print-directory docs
+
+test-fast: setup ## the tests that answer within a minute
+	$(SAY) "test: without the slow ones"
+	@$(PYTEST) -m "not slow" --hypothesis-profile=fast
+
+bench: setup ## measure speed as ratios within one run
+	@$(BIN)/python -m bench
+
+lint: setup ## ruff, mypy and the import rules
+	$(SAY) "lint: ruff"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "not formatted; run: make format" >&2; exit 1; }
+	$(SAY) "lint: mypy"
+	@$(BIN)/mypy $(wildcard src tests bench)
+	$(SAY) "lint: imports point one way"
+	@$(BIN)/lint-imports --no-logo
+
+format: setup ## format the code and repair what ruff can repair
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+docs: setup ## build the documentation into site/; broken links are errors
+	$(SAY) "docs: site/"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
+
+generate: setup ## write deploy/crds and the reference pages anew from the code
+	@$(BIN)/python -m joulie.cli.generate
+
+lock: setup ## resolve requirements.lock anew; with UPGRADE=1 take the newest versions
+	@$(PIP) install --quiet uv
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
+	  pyproject.toml --output-file requirements.lock
+
+clean: ## remove the virtual environment, caches and built files
+	@rm -rf $(VENV) site dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

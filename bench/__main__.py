@@ -1,0 +1,149 @@
+"""`make bench`: every speed that Joulie promises, as a ratio to a yardstick measured in the same run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.clusters import NOW, cluster_json, snapshot
+from bench.plain_loop import plain_nodes, plain_scores
+from bench.timing import RUNS, interleaved, repeated, without_gc
+from joulie.catalogue.lookup import Catalogue
+from joulie.control.cycle import decide
+from joulie.control.placement import ScoreTable, score_table
+from joulie.control.policies.static_partition import StaticPartition
+from joulie.control.scoring import score
+from joulie.model.rfc3339 import parse_time_s
+from joulie.model.snapshot import Snapshot
+from joulie.physics.cooling import LinearCoolingModel
+from joulie.settings import DecisionSettings, ExtenderSettings
+
+NODES, PODS_PER_NODE = 5_000, 10
+GROWTH = (1_250, 5_000, 20_000)
+NOW_S = parse_time_s(NOW)
+DECISION, EXTENDER = DecisionSettings(), ExtenderSettings()
+
+console = Console()
+
+
+class Figure(NamedTuple):
+    """One promise: a ratio, and the most it may be."""
+
+    what: str
+    yardstick: str
+    ratio: float
+    limit: float
+    detail: str
+
+
+def main() -> int:
+    """Measure, print, and fail where a promise is broken."""
+    figures: list[Figure] = []
+    for measure in (_whole_cluster, _scoring, _growth, _start):
+        with console.status(f"measuring: {measure.__doc__}"):
+            figures += measure()
+    table = Table(title=f"Medians of {RUNS} interleaved runs; smaller is better")
+    for heading in ("what", "against", "ratio", "limit", ""):
+        table.add_column(heading, justify="right" if heading in ("ratio", "limit") else "left")
+    for figure in figures:
+        mark = "ok" if figure.ratio <= figure.limit else "[bold red]too slow[/]"
+        table.add_row(
+            figure.what, figure.yardstick, f"{figure.ratio:.3f}", f"{figure.limit:g}", f"{mark}  {figure.detail}"
+        )
+    console.print(table)
+    return int(any(figure.ratio > figure.limit for figure in figures))
+
+
+def _decision(of: Snapshot) -> Callable[[], object]:
+    policy, cooling = StaticPartition(), LinearCoolingModel(DECISION.twin)
+    return lambda: decide(of, DECISION, NOW_S, policy=policy, cooling=cooling)
+
+
+def _score_table(of: Snapshot) -> ScoreTable:
+    return score_table(of, EXTENDER.score, EXTENDER.marginal, EXTENDER.hardware, Catalogue(), NOW_S)
+
+
+def _whole_cluster() -> list[Figure]:
+    """one decision, and the whole command on a file, against json.loads"""
+    data = cluster_json(NODES, PODS_PER_NODE)
+    built = snapshot(NODES, PODS_PER_NODE)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "cluster.json"
+        file.write_bytes(data)
+        command = [sys.executable, "-m", "joulie", "plan", "-f", str(file), "-o", "json", "--now", NOW]
+        seconds = interleaved(
+            {
+                "json.loads": without_gc(lambda: json.loads(data)),
+                "decide": _decision(built),
+                "plan -f": lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL),
+            }
+        )
+    base = seconds["json.loads"]
+    objects = f"{NODES:,} nodes, {NODES * PODS_PER_NODE:,} pods, {len(data) / 1e6:.0f} MB"
+    return [
+        Figure("decide", "json.loads", seconds["decide"] / base, 0.1, f"{seconds['decide']:.3f} s of {base:.2f} s"),
+        Figure("joulie plan -f", "json.loads", seconds["plan -f"] / base, 3, objects),
+    ]
+
+
+def _scoring() -> list[Figure]:
+    """one pod on 5,000 nodes, against a plain loop"""
+    table = _score_table(snapshot(NODES, 0))
+    nodes = plain_nodes(table)
+    arrays = score(table.prepared, 2.0, 1.0, "standard").score.tolist()
+    plain = plain_scores(nodes, table, EXTENDER.marginal, 2.0, 1.0)
+    if max(abs(a - b) for a, b in zip(arrays, plain, strict=True)) > 1e-9:
+        raise SystemExit("the plain loop and the arrays disagree: nothing was measured")
+    seconds = interleaved(
+        {
+            "loop": repeated(lambda: plain_scores(nodes, table, EXTENDER.marginal, 2.0, 1.0), 10),
+            "arrays": repeated(lambda: score(table.prepared, 2.0, 1.0, "standard"), 1000),
+        }
+    )
+    loop, fast = seconds["loop"] / 10, seconds["arrays"] / 1000
+    detail = f"{loop / fast:.0f} times faster: {fast * 1e6:.0f} µs of {loop * 1e6:.0f} µs"
+    return [Figure(f"score, {NODES:,} nodes", "plain Python loop", fast / loop, 1 / 50, detail)]
+
+
+def _growth() -> list[Figure]:
+    """how cost grows with the nodes"""
+    snapshots = {count: snapshot(count, PODS_PER_NODE) for count in GROWTH}
+    tables = {count: _score_table(built) for count, built in snapshots.items()}
+    decisions = interleaved({str(count): _decision(built) for count, built in snapshots.items()})
+    scores = interleaved(
+        {
+            str(count): repeated(lambda table=table: score(table.prepared, 2.0, 1.0, "standard"), 500)  # type: ignore[misc]
+            for count, table in tables.items()
+        }
+    )
+    return [
+        Figure(f"{what}, {few:,} → {many:,} nodes", "itself", took[str(many)] / took[str(few)], 5, "4 × the nodes")
+        for what, took in (("decide", decisions), ("score", scores))
+        for few, many in itertools.pairwise(GROWTH)
+    ]
+
+
+def _start() -> list[Figure]:
+    """how fast the command line starts"""
+    script = Path(sys.executable).with_name("joulie")
+    seconds = interleaved(
+        {
+            "pass": repeated(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True), 5),
+            "help": repeated(lambda: subprocess.run([str(script), "--help"], check=True, stdout=subprocess.DEVNULL), 5),
+        }
+    )
+    detail = f"{seconds['help'] / 5 * 1e3:.0f} ms of {seconds['pass'] / 5 * 1e3:.0f} ms"
+    return [Figure("joulie --help", "python -c pass", seconds["help"] / seconds["pass"], 8, detail)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The commands of `joulie`, by name. A new one is a module with a click command called `command`, and a line here."""
+
+from __future__ import annotations
+
+import click
+
+from joulie import __version__
+from joulie.cli.lazy import LazyGroup, Listed
+
+COMPLETION_VARIABLE = "_JOULIE_COMPLETE"
+
+LOOK = "Look at a cluster"
+RUN = "See it run"
+SET_UP = "Set up"
+
+TABLE = {
+    "plan": Listed("joulie.cli.plan", LOOK, "Which nodes to cap, by how much, and why."),
+    "twin": Listed("joulie.cli.twin", LOOK, "What each node's digital twin predicts."),
+    "score": Listed("joulie.cli.score", LOOK, "What every node scores for one pod."),
+    "explain": Listed("joulie.cli.explain", LOOK, "How a node's target or a pod's place comes about."),
+    "catalogue": Listed("joulie.cli.catalogue", LOOK, "The CPUs and GPUs that Joulie knows."),
+    "demo": Listed("joulie.cli.demo", RUN, "A tour on a bundled example cluster."),
+    "config": Listed("joulie.cli.config", SET_UP, "Every setting with value, default and meaning."),
+    "crds": Listed("joulie.cli.crds", SET_UP, "The custom resource definitions, for kubectl apply."),
+    "completion": Listed("joulie.cli.completion", SET_UP, "Tab completion for bash, zsh or fish."),
+}
+
+_EPILOG = """\b
+Examples:
+  joulie demo
+  kubectl get nodes,pods -A -o json | joulie plan -f -
+  joulie explain node gpu-a1 -f cluster.yaml
+
+\b
+Each command explains itself: joulie plan --help
+Wrong input ends with exit code 2 and one line that names file, object and field.
+"""
+
+
+@click.group(
+    cls=LazyGroup,
+    table=TABLE,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND …",
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, message="joulie %(version)s")
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """Energy management for Kubernetes.
+
+    Some nodes run at full power (performance), others under a power cap (eco). Joulie decides which node should be
+    which, predicts how much power and cooling each has left, and scores nodes for pods. Every decision comes with its
+    reason. Nothing has to be installed in a cluster to see what it would do.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

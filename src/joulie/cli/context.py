@@ -1,0 +1,146 @@
+"""What a command works on: settings from the environment, the catalogue, plug-ins, and the objects of the files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import click
+
+from joulie import plugins
+from joulie.catalogue.lookup import Catalogue, extend
+from joulie.cli.options import Source
+from joulie.cli.output import warn
+from joulie.cluster import manifests
+from joulie.control.cycle import decide
+from joulie.control.plan import Plan
+from joulie.control.policies import Policy
+from joulie.errors import InputError
+from joulie.model.snapshot import Pod, Snapshot
+from joulie.physics.cooling import CoolingModel
+from joulie.settings import DecisionSettings, ScoreSettings, load
+
+STANDARD_INPUT = "-"
+CATALOGUE_VARIABLE = "HARDWARE_CATALOG_PATH"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster as it was read, with everything that a decision about it needs."""
+
+    snapshot: Snapshot
+    settings: DecisionSettings
+    catalogue: Catalogue
+    policy: Policy
+    cooling: CoolingModel
+    now_s: float
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What `decide` makes of it; its warnings are shown once."""
+        plan = self.decide(self.snapshot)
+        warn(plan.warnings)
+        return plan
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        """Like `plan`, for a cluster that differs in something."""
+        return decide(
+            snapshot, self.settings, self.now_s, policy=self.policy, cooling=self.cooling, catalogue=self.catalogue
+        )
+
+    @cached_property
+    def score_settings(self) -> ScoreSettings:
+        return load(ScoreSettings, os.environ)
+
+
+def read_cluster(source: Source) -> Cluster:
+    """Settings first, then files, so that a wrong setting is said at once. Warnings go to standard error."""
+    if not source.filenames:
+        raise click.UsageError(_nothing_to_read(), click.get_current_context(silent=True))
+    settings = _settings(source, os.environ)
+    catalogue = read_catalogue(settings.hardware.hardware_catalog_path)
+    policy = _policy(source, settings)
+    cooling = plugins.cooling(settings.twin.cooling_model, settings.twin)
+    loaded = manifests.read(source.filenames, sys.stdin.buffer)
+    warn(loaded.warnings)
+    return Cluster(loaded.snapshot, settings, catalogue, policy, cooling, source.now_s)
+
+
+def read_catalogue(path: str) -> Catalogue:
+    """The built-in catalogue, and what the file that `HARDWARE_CATALOG_PATH` names adds to it."""
+    if not path:
+        return Catalogue()
+    origin = f"{CATALOGUE_VARIABLE}: {path}"
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # TOML that is broken and text that is no UTF-8 are ValueErrors
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise InputError(f"{origin}: cannot be read: {reason}") from None
+    return extend(Catalogue(), content, origin)
+
+
+def read_pod(path: str) -> Pod:
+    """The one pod of a file."""
+    return manifests.read_pod(path, sys.stdin.buffer)
+
+
+def find_pod(snapshot: Snapshot, wanted: str) -> Pod:
+    """The pod called `NAMESPACE/NAME`; InputError with what comes near it."""
+    for pod in snapshot.pods:
+        if wanted == f"{pod.namespace}/{pod.name}":
+            return pod
+    names = [f"{pod.namespace}/{pod.name}" for pod in snapshot.pods]
+    if "/" not in wanted:
+        same = sorted(name for name in names if name.endswith(f"/{wanted}"))
+        close = same[:3] or near_misses(wanted, names)
+        raise InputError(f"pod {wanted!r} has no namespace: write NAMESPACE/NAME{close_to(close)}")
+    raise InputError(f"pod {wanted!r} is not in the files{close_to(near_misses(wanted, names))}")
+
+
+def near_misses(wanted: str, names: list[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(wanted, names, n=3, cutoff=0.6)
+
+
+def close_to(names: list[str]) -> str:
+    """`; did you mean a, b or c?`, or nothing."""
+    if not names:
+        return ""
+    *others, last = names
+    return f"; did you mean {', '.join(others)} or {last}?" if others else f"; did you mean {last}?"
+
+
+def _settings(source: Source, env: Mapping[str, str]) -> DecisionSettings:
+    """The environment's settings with what the options override."""
+    if source.policy is not None:
+        env = {**env, "POLICY_TYPE": source.policy}
+    settings = load(DecisionSettings, env)
+    if source.selector is not None:
+        settings = replace(settings, plan=replace(settings.plan, node_selector=source.selector))
+    if source.ambient_c is not None:
+        settings = replace(settings, twin=replace(settings.twin, ambient_c=source.ambient_c))
+    return settings
+
+
+def _policy(source: Source, settings: DecisionSettings) -> Policy:
+    if source.policy is not None and source.policy not in (names := plugins.policy_names()):
+        said = f"--policy {source.policy!r} is not installed: there are {', '.join(names)}"
+        raise click.UsageError(said, click.get_current_context(silent=True))
+    return plugins.policy(settings.plan.policy_type)
+
+
+def _nothing_to_read() -> str:
+    """How to give objects, with the command that was typed."""
+    context = click.get_current_context(silent=True)
+    command = context.command_path if context else "joulie plan"
+    return (
+        f"say where the objects are: kubectl get nodes,pods -A -o json | {command} -f -   or -f FILE, -f FOLDER; "
+        "where Joulie's objects are installed, get nodes,pods,nodehardwares,nodetwins,nodepowerprofiles "
+        "(reading from a live cluster comes later)"
+    )

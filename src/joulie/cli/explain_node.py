@@ -1,0 +1,41 @@
+"""`joulie explain node`: hardware, rank, pin, guard, caps and twin of one node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from joulie.cli.options import ambient_option, prints_result, reads_objects
+
+if TYPE_CHECKING:
+    from joulie.cli.options import Source
+    from joulie.cli.output import Output
+
+_EPILOG = """\b
+Examples:
+  joulie explain node gpu-a1 -f cluster.yaml
+  joulie explain node gpu-a1 -f cluster.yaml --policy queue_aware_v1
+  kubectl get nodes,pods -A -o json | joulie explain node gpu-a1 -f - --selector ''
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("node", metavar="NODE")
+@reads_objects
+@ambient_option
+@prints_result
+def command(source: Source, out: Output, node: str) -> None:
+    """Hardware, rank, pin, guard, caps and twin of one node.
+
+    Says where each fact about the hardware comes from, what the policy thought, which pods hold the node up, and how
+    the twin's numbers come about, with the formulas filled in.
+    """
+    from joulie.cli.context import read_cluster
+    from joulie.cli.node_story import node_document, print_node, story_of
+
+    story = story_of(read_cluster(source), node)
+    if out.for_people:
+        print_node(out.console(), story)
+    else:
+        out.document(node_document(story))

@@ -1,0 +1,185 @@
+"""Options that commands share, gathered into one argument each: where objects come from, how results are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from joulie.model.selector import Selector
+
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # generic only in newer versions
+
+Format = Literal["table", "json", "yaml"]
+Callback = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the objects come from, at what time they are looked at, and what overrides the environment."""
+
+    filenames: tuple[str, ...]
+    now_s: float
+    policy: str | None = None
+    selector: Selector | None = None
+    ambient_c: float | None = None
+
+
+class _Parsed(ParamType):
+    """A value that is parsed by the code that owns its form; a ValueError becomes a usage error."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _PolicyName(ParamType):
+    """The name of an installed policy. It is looked up when it is used, so that a plug-in is loaded at most once."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from joulie import plugins
+
+        return [CompletionItem(name) for name in plugins.policy_names() if name.startswith(incomplete)]
+
+
+def _time(text: str) -> float:
+    from joulie.model.rfc3339 import parse_time_s
+
+    return parse_time_s(text)
+
+
+def _selector(text: str) -> Selector:
+    from joulie.model.selector import parse_selector
+
+    return parse_selector(text)
+
+
+def _ambient(text: str) -> float:
+    """As `AMBIENT_TEMP_C`, which it overrides."""
+    from dataclasses import fields
+
+    from joulie.settings import TwinSettings
+
+    parser = next(field.metadata["parser"] for field in fields(TwinSettings) if field.name == "ambient_c")
+    try:
+        return float(parser.parse(text))
+    except ValueError:
+        raise ValueError(f"{text!r} cannot be used: allowed is {parser.allowed}") from None
+
+
+_FILENAME = click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="A file with Kubernetes objects (YAML, JSON, List), a folder of such files, or - for standard input; "
+    "may be given several times.",
+)
+_NOW = click.option(
+    "--now",
+    type=_Parsed("rfc3339", _time),
+    metavar="TIME",
+    help="The time to decide at, such as 2026-11-01T12:00:00Z.  [default: the clock]",
+)
+_POLICY = click.option(
+    "--policy", type=_PolicyName(), metavar="NAME", help="The policy that plans; overrides POLICY_TYPE."
+)
+_SELECTOR = click.option(
+    "--selector",
+    type=_Parsed("selector", _selector),
+    metavar="SELECTOR",
+    help="The nodes in scope, as for kubectl -l; overrides NODE_SELECTOR; '' takes all nodes.",
+)
+ambient_option = click.option(
+    "--ambient",
+    "ambient_c",
+    type=_Parsed("number", _ambient),
+    metavar="C",
+    help="Inlet air temperature in °C; overrides AMBIENT_TEMP_C.",
+)
+_OUTPUT = click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="A table for people; JSON or YAML, and nothing else on standard output, for programs.",
+)
+no_color_option = click.option("--no-color", is_flag=True, help="No colours; NO_COLOR=1 does the same.")
+
+_POD = click.option("--pod", metavar="NAMESPACE/NAME", help="A pod among the objects.")
+_POD_FILE = click.option(
+    "--pod-file",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="A file with one pod that is not among the objects.",
+)
+what_if_option = click.option(
+    "--what-if",
+    is_flag=True,
+    help="Use the twins that the operator would write now, not those in the files; "
+    "this gives real numbers for a cluster without Joulie.",
+)
+
+
+def pod_options(function: Callback) -> Callback:
+    """Adds --pod, --pod-file and --what-if."""
+    return _POD(_POD_FILE(what_if_option(function)))
+
+
+def reads_objects(function: Callback) -> Callback:
+    """Adds -f, --now, --policy and --selector; the function gets them as its first argument, a `Source`."""
+
+    @_FILENAME
+    @_SELECTOR
+    @_POLICY
+    @_NOW
+    @wraps(function)
+    def command(
+        filenames: tuple[str, ...], now: float | None, policy: str | None, selector: Selector | None, **rest: Any
+    ) -> None:
+        source = Source(filenames, _clock_s() if now is None else now, policy, selector, rest.pop("ambient_c", None))
+        function(source, **rest)
+
+    return cast(Callback, command)
+
+
+def prints_result(function: Callback) -> Callback:
+    """Adds -o and --no-color; the function gets them as the keyword argument `out`, an `Output`."""
+
+    @_OUTPUT
+    @no_color_option
+    @wraps(function)
+    def command(*args: Any, form: Format, no_color: bool, **rest: Any) -> None:
+        from joulie.cli.output import Output
+
+        function(*args, out=Output(form, no_color), **rest)
+
+    return cast(Callback, command)
+
+
+def _clock_s() -> float:
+    """The one place that reads the clock."""
+    import time
+
+    return time.time()

@@ -1,0 +1,61 @@
+"""One colour for each state, and numbers with their units, the same in every table.
+
+The colours are told apart by colour-blind people too and can be read on dark and light ground; the word always stands
+beside them, so nothing is lost without colour.
+"""
+
+from __future__ import annotations
+
+from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
+
+STATE_COLOURS = {
+    PERFORMANCE: "#0072b2",  # blue
+    ECO: "#009e73",  # green
+    DRAINING: "#bf7b00",  # amber
+    UNKNOWN: "#888888",  # grey
+}
+FAULT = "#d4351c"  # red
+QUIET = "dim"
+STRONG = "bold"
+
+
+def state_cell(state: str) -> tuple[str, str]:
+    """`■ eco` in its colour."""
+    return f"■ {state}", STATE_COLOURS.get(state, FAULT)
+
+
+def watts(value: float) -> str:
+    """`1,204 W`."""
+    return f"{value:,.0f} W"
+
+
+def kilowatts(value_w: float) -> str:
+    """`24.1 kW`, and watts where it is less than one."""
+    return f"{value_w / 1000:,.1f} kW" if value_w >= 1000 else watts(value_w)
+
+
+def percent(value: float) -> str:
+    """`60 %`, `57.1 %`."""
+    return f"{plain(value)} %"
+
+
+def plain(value: float, digits: int = 1) -> str:
+    """At most so many digits after the point, and none that say nothing: `60`, `57.1`, `-0.4`."""
+    text = f"{value:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def fixed(value: float, digits: int = 1) -> str:
+    """Always so many digits after the point, so that numbers stand under each other."""
+    return f"{value:,.{digits}f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def signed(value: float) -> str:
+    """`+11.8`, `-5.9`, `+0.0`: a term of a sum."""
+    return f"{value + 0.0:+.1f}"

@@ -1,0 +1,68 @@
+"""The tour that `joulie demo` gives: plan, power budget, a pod's place, and what to try next."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Console
+from rich.text import Text
+
+from joulie import demo
+from joulie.cli.candidates import candidates
+from joulie.cli.context import Cluster, read_cluster
+from joulie.cli.options import Source
+from joulie.cli.plan_table import plan_table, summary
+from joulie.cli.pod_story import print_story
+from joulie.cli.style import QUIET, STRONG, kilowatts
+from joulie.model.rfc3339 import parse_time_s
+
+TRY_NEXT = (
+    ("joulie demo --print | joulie explain node gpu-b2 -f -", "why a node drains"),
+    ("STATIC_HP_FRAC=0.25 joulie demo", "fewer nodes at full power"),
+    ("kubectl get nodes,pods -A -o json | joulie plan -f - --selector ''", "your own cluster"),
+)
+
+
+def show_tour(console: Console) -> None:
+    """Everything that it prints comes from the commands that a person would use."""
+    source = Source((str(demo.example_path()),), parse_time_s(demo.NOW))
+    cluster = read_cluster(source)
+    nodes = cluster.snapshot.nodes
+    racks = {node.labels.get("joulie.io/rack") for node in nodes.values()}
+    console.print(Text.assemble(("Joulie", STRONG), f" · example cluster · {len(nodes)} nodes in {len(racks)} racks"))
+
+    _chapter(console, "Which nodes to cap, and why", "joulie plan")
+    plan_table(cluster.plan, cluster).print(console)
+    console.print()
+    console.print(summary(cluster.plan), soft_wrap=True)
+    console.print(power_change(cluster), soft_wrap=True)
+
+    _chapter(console, "Where a waiting pod would go under this plan", "joulie explain pod")
+    print_story(console, candidates(source, demo.PENDING_POD, None, what_if=True), None)
+
+    _chapter(console, "Try next", "")
+    widest = max(len(command) for command, _ in TRY_NEXT)
+    for command, meaning in TRY_NEXT:
+        console.print(Text.assemble(f"  {command:<{widest}}  ", (meaning, QUIET)), soft_wrap=True)
+
+
+def power_change(cluster: Cluster) -> str:
+    """What the nodes in scope may draw: as their twins say now, and as planned."""
+    twins = cluster.plan.twins
+    full_w, planned_w = math.fsum(twins.columns["max_w"]), math.fsum(twins.columns["capped_w"])
+    now_w = math.fsum(
+        _allowed_now_w(cluster, node, max_w) for node, max_w in zip(twins.nodes, twins.columns["max_w"], strict=True)
+    )
+    return f"power budget: {kilowatts(now_w)} now → {kilowatts(planned_w)} planned, of {kilowatts(full_w)} uncapped"
+
+
+def _allowed_now_w(cluster: Cluster, node: str, max_w: float) -> float:
+    twin = cluster.snapshot.twins.get(node)
+    power = twin.status.power_measurement if twin and twin.status else None
+    allowed_w = power.node_capped_power_w if power else None
+    return max_w if allowed_w is None else allowed_w
+
+
+def _chapter(console: Console, title: str, command: str) -> None:
+    console.print()
+    console.print(Text.assemble((title, STRONG), (f"   {command}" if command else "", QUIET)))

@@ -1,0 +1,180 @@
+"""Gathers objects into a snapshot: each kind in its own way, every name once, every fault with its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from joulie.cluster import json_documents, wire
+from joulie.cluster.objects import Body, Found, Kind, ObjectError, decode, objects_in
+from joulie.errors import InputError
+from joulie.model.api import NodeHardware, NodePowerProfile, NodeTwin, TelemetryProfile
+from joulie.model.kubernetes import NodeObject, PodObject
+from joulie.model.names import API_VERSION
+from joulie.model.snapshot import Node, Pin, Pod, Snapshot
+
+
+class _Reader(NamedTuple):
+    """How one kind is read. A plan without some Node or Pod would be wrong; one without a Joulie object is not."""
+
+    type: Any
+    decoder: msgspec.json.Decoder[Any]
+    take: Callable[[Collection, Any], None]
+    required: bool
+
+
+class Collection:
+    """Objects of all files so far."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: list[Pod] = []
+        self.warnings: list[str] = []
+        self.skipped: Counter[Kind] = Counter()  # in the current file
+        self._hardware: dict[str, NodeHardware] = {}
+        self._twins: list[NodeTwin] = []
+        self._pins: list[Pin] = []
+        self._file = ""
+        self._file_of: dict[tuple[str, str, str], str] = {}  # by kind, namespace, name
+
+    def add(self, file: str, bodies: Sequence[Body]) -> None:
+        """Everything in the bodies of one file; InputError names file, object and field."""
+        self._file = file
+        self.skipped = Counter()
+        position = 0
+        try:
+            for position, found in enumerate(objects_in(bodies), start=1):
+                reader = _READERS.get(found.kind)
+                if reader is None:
+                    self.skipped[found.kind] += 1
+                    continue
+                try:
+                    reader.take(self, decode(found.body, reader.decoder, reader.type))
+                except ValueError as error:
+                    self._fault(found, position, str(error), reader.required)
+        except ObjectError as error:
+            place = _called(error.kind, error.body, position + 1)
+            raise InputError(f"{file}: {place}: {_one_line(str(error))}") from None
+        for kind, count in sorted(self.skipped.items()):
+            objects = "1 object" if count == 1 else f"{count} objects"
+            self.warnings.append(f"{file}: skipped {objects} of kind {_one_line(str(kind))}")
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            nodes=self.nodes,
+            pods=tuple(self.pods),
+            hardware=self._hardware,
+            twins=self._twin_of_each_node(),
+            pins=tuple(self._pins),
+        )
+
+    def _fault(self, found: Found, position: int, reason: str, required: bool) -> None:
+        line = f"{self._file}: {_called(found.kind.kind, found.body, position)}: {_one_line(reason)}"
+        if required:
+            raise InputError(line)
+        self.warnings.append(f"{line}; left out")
+        name = _metadata(found.body).get("name")
+        if isinstance(name, str) and _showable(name):
+            self._claim(found.kind.kind, name)
+
+    def _claim(self, kind: str, name: str, namespace: str = "") -> None:
+        """Refuses a second object of one name: nobody could say which is meant."""
+        identity = kind, namespace, name
+        earlier = self._file_of.get(identity)
+        if earlier is not None:
+            place = "twice" if earlier == self._file else f"here and in {earlier}"
+            shown = f"{namespace}/{name}" if namespace else name
+            raise InputError(f"{self._file}: {kind}/{shown}: metadata.name: stands {place}")
+        self._file_of[identity] = self._file
+
+    def _take_node(self, node_object: NodeObject) -> None:
+        node = wire.to_node(node_object)
+        self._claim("Node", node.name)
+        self.nodes[node.name] = node
+
+    def _take_pod(self, pod_object: PodObject) -> None:
+        pod = wire.to_pod(pod_object)
+        self._claim("Pod", pod.name, pod.namespace)
+        self.pods.append(pod)
+
+    def _take_hardware(self, hardware: NodeHardware) -> None:
+        wire.check_name(hardware.metadata.name)
+        self._claim("NodeHardware", hardware.metadata.name)
+        self._hardware[hardware.metadata.name] = hardware
+
+    def _take_twin(self, twin: NodeTwin) -> None:
+        wire.check_name(twin.metadata.name)
+        wire.check_name(twin.node, "spec.nodeName")
+        self._claim("NodeTwin", twin.metadata.name)
+        self._twins.append(twin)
+
+    def _take_pin(self, profile: NodePowerProfile) -> None:
+        pin = wire.to_pin(profile)
+        self._claim("NodePowerProfile", pin.name)
+        self._pins.append(pin)
+
+    def _take_telemetry(self, profile: TelemetryProfile) -> None:
+        wire.check_name(profile.metadata.name)
+        self._claim("TelemetryProfile", profile.metadata.name)
+
+    def _twin_of_each_node(self) -> dict[str, NodeTwin]:
+        """By node; of several for one node the one that bears its name, else the first by name."""
+        chosen: dict[str, NodeTwin] = {}
+        for twin in sorted(self._twins, key=lambda twin: (twin.metadata.name != twin.node, twin.metadata.name)):
+            kept = chosen.setdefault(twin.node, twin)
+            if kept is not twin:
+                name, other = twin.metadata.name, kept.metadata.name
+                file = self._file_of["NodeTwin", "", name]
+                self.warnings.append(
+                    f"{file}: NodeTwin/{name}: spec.nodeName: {twin.node} already has NodeTwin/{other}; left out"
+                )
+        return chosen
+
+
+def _reader(type_: Any, take: Callable[[Collection, Any], None], *, required: bool = False) -> _Reader:
+    return _Reader(type_, msgspec.json.Decoder(type_), take, required)
+
+
+# Building a decoder costs more than decoding an object, so each is built once.
+_READERS = {
+    Kind("v1", "Node"): _reader(NodeObject, Collection._take_node, required=True),
+    Kind("v1", "Pod"): _reader(PodObject, Collection._take_pod, required=True),
+    Kind(API_VERSION, "NodeHardware"): _reader(NodeHardware, Collection._take_hardware),
+    Kind(API_VERSION, "NodeTwin"): _reader(NodeTwin, Collection._take_twin),
+    Kind(API_VERSION, "NodePowerProfile"): _reader(NodePowerProfile, Collection._take_pin),
+    Kind(API_VERSION, "TelemetryProfile"): _reader(TelemetryProfile, Collection._take_telemetry),
+}
+
+
+def _called(kind: str, body: Body, position: int) -> str:
+    """`Pod/team-a/web-0`, or by its place in the file where it has no name that could be shown."""
+    metadata = _metadata(body)
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    if not _showable(name):
+        return f"{_one_line(kind)} #{position}"
+    if kind == "Pod":
+        return f"{kind}/{namespace if _showable(namespace) else wire.DEFAULT_NAMESPACE}/{name}"
+    return f"{_one_line(kind)}/{name}"
+
+
+def _metadata(body: Body) -> dict[str, Any]:
+    try:
+        plain = json_documents.plain(body) if isinstance(body, Raw) else body
+    except ValueError:
+        return {}
+    metadata = plain.get("metadata") if isinstance(plain, dict) else None
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _showable(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= wire.LONGEST_NAME and name.isprintable()
+
+
+def _one_line(text: str) -> str:
+    """Text that may quote a file: as much of it as a person reads, and nothing that a terminal would obey."""
+    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
+    return shown if len(shown) <= 500 else f"{shown[:497]}..."

@@ -1,0 +1,65 @@
+"""One object as the API server writes it, straight to what a decision reads: only the fields that are used.
+
+Each function fits the port's `Decode`: a ValueError reads `field.path: what is wrong`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from joulie.cluster import wire
+from joulie.cluster.objects import decode
+from joulie.model.api import NodeHardware, NodePowerProfile, NodeTwin, TelemetryProfile
+from joulie.model.kubernetes import NodeObject, PodObject
+from joulie.model.snapshot import Node, Pin, Pod
+
+T = TypeVar("T")
+
+# Building a decoder costs more than decoding an object, so each is built once.
+_NODE = msgspec.json.Decoder(NodeObject)
+_POD = msgspec.json.Decoder(PodObject)
+_HARDWARE = msgspec.json.Decoder(NodeHardware)
+_TWIN = msgspec.json.Decoder(NodeTwin)
+_PIN = msgspec.json.Decoder(NodePowerProfile)
+_TELEMETRY = msgspec.json.Decoder(TelemetryProfile)
+
+
+def decode_node(data: bytes) -> Node:
+    return wire.to_node(_typed(data, _NODE, NodeObject))
+
+
+def decode_pod(data: bytes) -> Pod:
+    return wire.to_pod(_typed(data, _POD, PodObject))
+
+
+def decode_hardware(data: bytes) -> NodeHardware:
+    hardware = _typed(data, _HARDWARE, NodeHardware)
+    wire.check_name(hardware.metadata.name)
+    return hardware
+
+
+def decode_twin(data: bytes) -> NodeTwin:
+    twin = _typed(data, _TWIN, NodeTwin)
+    wire.check_name(twin.metadata.name)
+    wire.check_name(twin.node, "spec.nodeName")
+    return twin
+
+
+def decode_pin(data: bytes) -> Pin:
+    return wire.to_pin(_typed(data, _PIN, NodePowerProfile))
+
+
+def decode_telemetry(data: bytes) -> TelemetryProfile:
+    profile = _typed(data, _TELEMETRY, TelemetryProfile)
+    wire.check_name(profile.metadata.name)
+    return profile
+
+
+def _typed(data: bytes, decoder: msgspec.json.Decoder[T], type_: type[T]) -> T:
+    try:
+        return decoder.decode(data)
+    except ValueError:
+        return decode(Raw(data), decoder, type_)  # once more, slowly, for the words

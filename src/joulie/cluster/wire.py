@@ -1,0 +1,163 @@
+"""From objects as the API server writes them to the model that decisions read.
+
+Every ValueError raised here reads `field.path: what is wrong`; the caller knows the object and where it came from.
+"""
+
+from __future__ import annotations
+
+from joulie.control.demand import CPU, demand
+from joulie.model.api import NodePowerProfile
+from joulie.model.kubernetes import NodeObject, NodeStatus, PodObject, PodSpec, PodStatus
+from joulie.model.names import AMD_GPU, NVIDIA_GPU, PERFORMANCE, STANDARD, WORKLOAD_CLASS_ANNOTATION
+from joulie.model.quantity import parse_quantity
+from joulie.model.rfc3339 import parse_time_s
+from joulie.model.selector import Requirement
+from joulie.model.snapshot import Node, Pin, Pod, WorkloadClass
+
+DEFAULT_NAMESPACE = "default"
+LONGEST_NAME = 253
+
+_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
+_FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
+_NOT_IN_A_NAME = frozenset(" /%")
+
+Terms = tuple[tuple[Requirement, ...], ...]
+
+
+def check_name(name: str, path: str = "metadata.name") -> None:
+    """Kubernetes' own limits for a name that is part of a URL, and nothing that would upset a terminal."""
+    if not name:
+        raise ValueError(f"{path}: missing")
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"{path}: longer than {LONGEST_NAME} characters")
+    if not name.isprintable() or not _NOT_IN_A_NAME.isdisjoint(name):
+        raise ValueError(f"{path}: {name!a} is not a name")
+
+
+def to_node(node: NodeObject) -> Node:
+    """A Node; what it does not state counts as zero."""
+    metadata, status = node.metadata, node.status
+    check_name(metadata.name)
+    return Node(
+        name=metadata.name,
+        labels=metadata.labels or {},
+        unschedulable=node.spec is not None and bool(node.spec.unschedulable),
+        capacity_cores=_capacity(status, CPU),
+        capacity_nvidia_gpus=_capacity(status, NVIDIA_GPU),
+        capacity_amd_gpus=_capacity(status, AMD_GPU),
+    )
+
+
+def _capacity(status: NodeStatus | None, resource: str) -> float:
+    """The capacity, or what is allocatable where the capacity does not name the resource."""
+    if status is None:
+        return 0.0
+    for side, resources in (("capacity", status.capacity), ("allocatable", status.allocatable)):
+        if resources and resource in resources:
+            try:
+                return parse_quantity(resources[resource])
+            except ValueError as error:
+                raise ValueError(f"status.{side}.{resource}: {error}") from None
+    return 0.0
+
+
+def to_pod(pod: PodObject) -> Pod:
+    """A Pod with its demand added up; of its wishes about nodes only those that could tell nodes apart."""
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
+    check_name(metadata.name)
+    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    if namespace != DEFAULT_NAMESPACE:
+        check_name(namespace, "metadata.namespace")
+    annotations = metadata.annotations
+    performance = annotations is not None and annotations.get(WORKLOAD_CLASS_ANNOTATION) == PERFORMANCE
+    workload_class: WorkloadClass = PERFORMANCE if performance else STANDARD
+    finished = status is not None and status.phase in _FINISHED_PHASES
+    terminating = metadata.deletion_timestamp is not None
+    scheduled_at_s = None if status is None else _scheduled_at_s(status)
+    if spec is None:
+        return Pod(namespace, metadata.name, "", workload_class, 0.0, 0.0, finished, terminating, scheduled_at_s)
+    cpu_cores, gpus = demand(spec)
+    return Pod(  # by position: half the cost of names, and there are very many pods
+        namespace,
+        metadata.name,
+        spec.node_name or "",
+        workload_class,
+        cpu_cores,
+        gpus,
+        finished,
+        terminating,
+        scheduled_at_s,
+        spec.node_selector or None,
+        None if spec.affinity is None else required_terms(spec),
+    )
+
+
+def required_terms(spec: PodSpec) -> Terms | None:
+    """The required node affinity as terms (ORed) of requirements (ANDed) on labels.
+
+    None: any labels will do. That is so without an affinity, and also as soon as one term asks only for fields
+    (`matchFields`, with which a DaemonSet names its node): fields count as satisfiable, so that term can always be met.
+    A term that states nothing is met by no node and is left out; `()` therefore means that no node will do.
+    """
+    affinity = None if spec.affinity is None else spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    if required is None:
+        return None
+    terms: list[tuple[Requirement, ...]] = []
+    fields_alone = False
+    for position, term in enumerate(required.node_selector_terms or ()):
+        if term.match_expressions:
+            for index, expression in enumerate(term.match_expressions):
+                if expression.operator not in _OPERATORS:
+                    raise ValueError(
+                        f"{_TERMS}[{position}].matchExpressions[{index}].operator: "
+                        f"{expression.operator[:64]!a} is none of {', '.join(sorted(_OPERATORS))}"
+                    )
+            terms.append(tuple(expression.requirement() for expression in term.match_expressions))
+        elif term.match_fields:
+            fields_alone = True
+    return None if fields_alone else tuple(terms)
+
+
+_TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
+
+def _scheduled_at_s(status: PodStatus) -> float | None:
+    """When the scheduler bound the pod; a time that cannot be read is no reason to refuse the pod."""
+    for condition in status.conditions or ():
+        if condition.type == "PodScheduled":
+            if condition.status != "True" or condition.last_transition_time is None:
+                return None
+            try:
+                return parse_time_s(condition.last_transition_time)
+            except ValueError:
+                return None
+    return None
+
+
+def to_pin(profile: NodePowerProfile) -> Pin:
+    """A pin; one whose times cannot be read is refused, for nobody could tell when it ends or which is older."""
+    metadata, spec = profile.metadata, profile.spec
+    check_name(metadata.name)
+    check_name(spec.node_name, "spec.nodeName")
+    gpu_cap = None if spec.gpu is None else spec.gpu.power_cap
+    return Pin(
+        name=metadata.name,
+        node=spec.node_name,
+        profile=spec.profile,
+        cpu_cap_w=None if spec.cpu is None else spec.cpu.package_power_cap_watts,
+        cpu_cap_pct=None if spec.cpu is None else spec.cpu.package_power_cap_pct_of_max,
+        gpu_cap_w=None if gpu_cap is None else gpu_cap.cap_watts_per_gpu,
+        gpu_cap_pct=None if gpu_cap is None else gpu_cap.cap_pct_of_max,
+        created_at_s=_time_s(metadata.creation_timestamp, "metadata.creationTimestamp"),
+        expires_at_s=_time_s(spec.expires_at, "spec.expiresAt"),
+    )
+
+
+def _time_s(text: str | None, path: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_time_s(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

@@ -1,0 +1,151 @@
+"""The score of a node for a pod (seed: scheduler extender; SPEC 6, 13), over all nodes at once.
+
+What does not depend on the pod is computed once (`prepare`); a pod then costs a handful of array operations. The
+formula stands here alone: extender, command line and lab call it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
+from joulie.model.snapshot import WorkloadClass
+from joulie.physics.marginal import marginal_power_w, share
+from joulie.settings import MarginalSettings
+
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+NEUTRAL_SCORE = 50.0
+HEADROOM_WEIGHT = 0.7
+COOLING_WEIGHT = 0.15
+TREND_LIMIT = 25.0
+STEADY_TREND_SCALE, BURST_TREND_SCALE = 6.0, 2.0
+BURST_W_PER_MIN = 500.0
+ECO_BONUS = 10.0
+PRESSURE_WEIGHT = 0.3
+
+# How a node's class stands in an array.
+CLASS_CODES = {UNKNOWN: 0, PERFORMANCE: 1, ECO: 2, DRAINING: 3}
+
+
+class ScoreColumns(Struct):
+    """What is known of each node, one element a node. The extender changes elements in place as objects change."""
+
+    fresh: Flags  # has a twin that is not stale
+    class_code: NDArray[np.int8]
+    has_power: Flags  # measured and capped power are known
+    capped_w: Numbers
+    measured_w: Numbers
+    recent_w: Numbers  # pods bound since the twin was written
+    predicted_headroom: Numbers  # stands in where power is not known
+    cooling_stress: Numbers
+    trend_w_per_min: Numbers
+    pue: Numbers
+    cpu_max_w: Numbers
+    gpu_max_w: Numbers
+    inverse_cores: Numbers
+    inverse_gpus: Numbers
+
+
+class Prepared(Struct, frozen=True):
+    """Everything about the nodes that is the same for all pods; where nothing is known the numbers make 50."""
+
+    headroom: Numbers  # percent of the budget that is free before the pod
+    points_per_w: Numbers  # percent of the budget that one watt takes
+    cooling_term: Numbers
+    trend_bonus: Numbers
+    profile_bonus: Numbers  # for standard pods
+    pressure_relief: Numbers  # for standard pods
+    rest_standard: Numbers  # all terms but headroom
+    rest_performance: Numbers
+    cpu_full_w: Numbers  # what a pod that takes the whole node adds, cooling included
+    gpu_full_standard_w: Numbers
+    gpu_full_performance_w: Numbers
+    inverse_cores: Numbers
+    inverse_gpus: Numbers
+    performance_pressure: float
+    cluster_trend_w_per_min: float
+
+
+class Scores(Struct, frozen=True):
+    """A pod's result on every node."""
+
+    score: Numbers  # clamped to 0..100, neutral where nothing is known
+    headroom: Numbers  # raw: negative where the pod would exceed the budget
+    marginal_w: Numbers  # what the pod adds, cooling included
+
+
+def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
+    """The terms that no pod changes, and the two that look at the whole cluster: pressure and trend."""
+    fresh = columns.fresh
+    budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
+    loaded_w = columns.measured_w + columns.recent_w
+    headroom = np.where(columns.has_power, (columns.capped_w - loaded_w) / budget_w * 100.0, columns.predicted_headroom)
+    pressure = performance_pressure(columns)
+    trend = math.fsum(columns.trend_w_per_min[fresh].tolist())
+    scale = BURST_TREND_SCALE if abs(trend) > BURST_W_PER_MIN else STEADY_TREND_SCALE
+
+    cooling_term = (100.0 - columns.cooling_stress) * COOLING_WEIGHT
+    trend_bonus = -np.clip(columns.trend_w_per_min / scale, -TREND_LIMIT, TREND_LIMIT)
+    profile_bonus = np.where(columns.class_code == CLASS_CODES[ECO], ECO_BONUS, 0.0)
+    pressure_relief = np.where(columns.class_code == CLASS_CODES[PERFORMANCE], -pressure * PRESSURE_WEIGHT, 0.0)
+    rest = cooling_term + trend_bonus
+    pue = np.maximum(1.0, columns.pue)
+    return Prepared(
+        headroom=np.where(fresh, headroom, 0.0),
+        points_per_w=np.where(fresh & columns.has_power, 100.0 / budget_w, 0.0),
+        cooling_term=cooling_term,
+        trend_bonus=trend_bonus,
+        profile_bonus=profile_bonus,
+        pressure_relief=pressure_relief,
+        rest_standard=np.where(fresh, rest + profile_bonus + pressure_relief, NEUTRAL_SCORE),
+        rest_performance=np.where(fresh, rest, NEUTRAL_SCORE),
+        cpu_full_w=settings.cpu_coeff * columns.cpu_max_w * pue,
+        gpu_full_standard_w=settings.gpu_coeff_standard * columns.gpu_max_w * pue,
+        gpu_full_performance_w=settings.gpu_coeff_performance * columns.gpu_max_w * pue,
+        inverse_cores=columns.inverse_cores,
+        inverse_gpus=columns.inverse_gpus,
+        performance_pressure=pressure,
+        cluster_trend_w_per_min=trend,
+    )
+
+
+def performance_pressure(columns: ScoreColumns) -> float:
+    """How congested the performance nodes are on average: 0 when they are idle or there is none."""
+    chosen = columns.fresh & (columns.class_code == CLASS_CODES[PERFORMANCE])
+    if not chosen.any():
+        return 0.0
+    budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
+    free = np.clip((columns.capped_w - columns.measured_w) / budget_w * 100.0, 0.0, 100.0)
+    congestion = 100.0 - np.where(columns.has_power, free, columns.predicted_headroom)[chosen]
+    return math.fsum(congestion.tolist()) / len(congestion)
+
+
+def score(prepared: Prepared, cpu_cores: float, gpus: float, workload_class: WorkloadClass) -> Scores:
+    """The score of every node for a pod that asks for this much.
+
+    score = 0.7 · headroom after the pod + 0.15 · (100 − cooling stress) + trend + profile bonus + pressure relief
+    """
+    performance = workload_class == PERFORMANCE
+    marginal_w = marginal_power_w(
+        share(cpu_cores, prepared.inverse_cores),
+        share(gpus, prepared.inverse_gpus) if gpus else None,
+        prepared.cpu_full_w,
+        prepared.gpu_full_performance_w if performance else prepared.gpu_full_standard_w,
+    )
+    headroom = prepared.headroom - marginal_w * prepared.points_per_w
+    total = headroom * HEADROOM_WEIGHT
+    total += prepared.rest_performance if performance else prepared.rest_standard
+    np.maximum(total, 0.0, out=total)
+    np.minimum(total, 100.0, out=total)
+    return Scores(total, headroom, marginal_w)
+
+
+def wire_score(score_0_to_100: float, score_max: int) -> int:
+    """The integer that kube-scheduler takes."""
+    return math.floor(score_0_to_100 * score_max / 100.0 + 0.5)

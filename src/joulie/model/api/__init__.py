@@ -1,0 +1,22 @@
+"""The one definition of Joulie's API objects (SPEC section 2).
+
+Decoding, validation, the CRDs in `deploy/crds` and the reference page all come from these classes. Every field that
+may be absent is None when it is; a description here is what `kubectl explain` says.
+"""
+
+from joulie.model.api.hardware import NodeHardware, NodeHardwareStatus
+from joulie.model.api.profile import NodePowerProfile, NodePowerProfileSpec
+from joulie.model.api.telemetry import TelemetryProfile
+from joulie.model.api.twin import NodeTwin, NodeTwinSpec, NodeTwinStatus, PowerMeasurement
+
+__all__ = [
+    "NodeHardware",
+    "NodeHardwareStatus",
+    "NodePowerProfile",
+    "NodePowerProfileSpec",
+    "NodeTwin",
+    "NodeTwinSpec",
+    "NodeTwinStatus",
+    "PowerMeasurement",
+    "TelemetryProfile",
+]

@@ -1,0 +1,108 @@
+"""TelemetryProfile: where a node's telemetry comes from and where control goes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from joulie.model.api.fields import NodeName, Part, Seconds, Timestamp
+from joulie.model.api.twin import ControlState
+from joulie.model.kubernetes import ObjectMeta
+
+Endpoint = Annotated[str, Meta(min_length=1, max_length=2048, description="URL; {node} becomes the node's name.")]
+
+
+class NodeLabelSelector(Part, frozen=True):
+    """Nodes by their labels."""
+
+    match_labels: Annotated[dict[str, str], Meta(description="Labels that a node must have.")] | None = None
+
+
+class Target(Part, frozen=True):
+    """Which nodes a profile is for; one node beats a selector, which beats the cluster."""
+
+    scope: Annotated[Literal["node", "cluster"], Meta(description="One node, or the cluster.")]
+    node_name: Annotated[NodeName, Meta(description="The node, with scope node.")] | None = None
+    node_selector: Annotated[NodeLabelSelector, Meta(description="Only nodes with these labels.")] | None = None
+
+
+class HttpSource(Part, frozen=True):
+    """Telemetry over HTTP."""
+
+    endpoint: Endpoint
+    timeout_seconds: Annotated[Seconds, Meta(description="How long to wait.")] | None = None
+
+
+class PrometheusSource(Part, frozen=True):
+    """Telemetry from Prometheus."""
+
+    endpoint: Endpoint
+    query: Annotated[str, Meta(min_length=1, description="PromQL; {node} becomes the node's name.")]
+
+
+class Source(Part, frozen=True):
+    """Where one device's telemetry comes from."""
+
+    type: Annotated[Literal["none", "host", "http", "prometheus"], Meta(description="Kind of source.")]
+    http: Annotated[HttpSource, Meta(description="With type http.")] | None = None
+    prometheus: Annotated[PrometheusSource, Meta(description="With type prometheus.")] | None = None
+
+
+class Sources(Part, frozen=True):
+    """Telemetry by device."""
+
+    cpu: Annotated[Source, Meta(description="CPU power.")] | None = None
+    gpu: Annotated[Source, Meta(description="GPU power.")] | None = None
+
+
+class HttpControl(Part, frozen=True):
+    """Control over HTTP."""
+
+    endpoint: Endpoint
+    timeout_seconds: Annotated[Seconds, Meta(description="How long to wait.")] | None = None
+    mode: Annotated[Literal["auto", "rapl", "dvfs"], Meta(description="Which CPU control to use.")] | None = None
+
+
+class Control(Part, frozen=True):
+    """Where one device's caps are sent."""
+
+    type: Annotated[Literal["none", "host", "http"], Meta(description="Kind of control.")]
+    http: Annotated[HttpControl, Meta(description="With type http.")] | None = None
+
+
+class Controls(Part, frozen=True):
+    """Control by device."""
+
+    cpu: Annotated[Control, Meta(description="CPU caps.")] | None = None
+    gpu: Annotated[Control, Meta(description="GPU caps.")] | None = None
+
+
+class TelemetryProfileSpec(Part, frozen=True):
+    """Routing of telemetry and control."""
+
+    target: Annotated[Target, Meta(description="Which nodes.")]
+    sources: Annotated[Sources, Meta(description="Where telemetry comes from.")] | None = None
+    controls: Annotated[Controls, Meta(description="Where caps are sent.")] | None = None
+
+
+class RoutedControl(Part, frozen=True):
+    """Result of control, for a profile of one node."""
+
+    cpu: Annotated[ControlState, Meta(description="CPU caps.")] | None = None
+    gpu: Annotated[ControlState, Meta(description="GPU caps.")] | None = None
+
+
+class TelemetryProfileStatus(Part, frozen=True):
+    """Written by the agent."""
+
+    control: Annotated[RoutedControl, Meta(description="What became of the caps.")] | None = None
+    updated_at: Annotated[Timestamp, Meta(description="When the agent last said so.")] | None = None
+
+
+class TelemetryProfile(Part, frozen=True):
+    """Where telemetry of some nodes comes from and where their caps go."""
+
+    metadata: ObjectMeta
+    spec: Annotated[TelemetryProfileSpec, Meta(description="Routing.")]
+    status: Annotated[TelemetryProfileStatus, Meta(description="Results.")] | None = None

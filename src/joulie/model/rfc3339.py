@@ -1,0 +1,35 @@
+"""Time stamps as Kubernetes writes them, to and from seconds since 1970."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_FORM = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])|([+-])([01]\d|2[0-3]):([0-5]\d))",
+    re.ASCII,
+)
+
+
+def parse_time_s(text: str) -> float:
+    """Seconds since 1970 of an RFC 3339 time stamp; ValueError for anything else."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text[:64]!r} is not an RFC 3339 time such as 2026-11-01T12:00:00Z")
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    fraction, _, sign, off_hours, off_minutes = match.groups()[6:]
+    offset = timedelta(hours=int(off_hours or 0), minutes=int(off_minutes or 0))
+    try:
+        # A leap second is the first moment of the next minute.
+        moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a time: {error}") from None
+    if second > 60:
+        raise ValueError(f"{text!r} is not a time: second must be in 0..60")
+    seconds = moment.timestamp() + (1.0 if second == 60 else 0.0) + float(fraction or 0)
+    return seconds - offset.total_seconds() if sign != "-" else seconds + offset.total_seconds()
+
+
+def format_time(time_s: float) -> str:
+    """`2026-11-01T12:00:00Z`, whole seconds, as Kubernetes' own objects have it."""
+    return datetime.fromtimestamp(int(time_s // 1), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,40 @@
+"""Every setting, parsed once from the environment into frozen dataclasses (SPEC sections 5 to 7, 13).
+
+May import: `model` and `errors`. Reads no environment itself: `load` is handed one. A value that cannot be used stops
+the program with one line that names the variable, the value and what is allowed.
+"""
+
+from joulie.settings.agent import AgentSettings, DvfsSettings
+from joulie.settings.decision import (
+    DecisionSettings,
+    HardwareSettings,
+    MarginalSettings,
+    PlanSettings,
+    TwinSettings,
+)
+from joulie.settings.extender import ExtenderSettings, ScoreSettings
+from joulie.settings.loading import Described, describe, load
+from joulie.settings.operator import OperatorSettings
+
+COMPONENTS: dict[str, type] = {
+    "operator": OperatorSettings,
+    "extender": ExtenderSettings,
+    "agent": AgentSettings,
+}
+
+__all__ = [
+    "COMPONENTS",
+    "AgentSettings",
+    "DecisionSettings",
+    "Described",
+    "DvfsSettings",
+    "ExtenderSettings",
+    "HardwareSettings",
+    "MarginalSettings",
+    "OperatorSettings",
+    "PlanSettings",
+    "ScoreSettings",
+    "TwinSettings",
+    "describe",
+    "load",
+]

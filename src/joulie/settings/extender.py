@@ -1,0 +1,45 @@
+"""Settings of the scheduler extender (SPEC section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from joulie.settings.decision import HardwareSettings, MarginalSettings, power_profile_label
+from joulie.settings.loading import group, setting
+from joulie.settings.parsing import ADDRESS, BOOLEAN, DURATION, integer
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSettings:
+    """How a node is scored for a pod."""
+
+    twin_staleness_s: float = setting(
+        "TWIN_STALENESS_THRESHOLD",
+        "5m",
+        DURATION,
+        "A twin older than this says nothing: the score is neutral.",
+    )
+    count_recent_pods: bool = setting(
+        "EXTENDER_COUNT_RECENT_PODS", "true", BOOLEAN, "Count pods bound since a twin was written."
+    )
+    score_max: int = setting(
+        "EXTENDER_SCORE_MAX",
+        "100",
+        integer(1, 100),
+        "Highest score over HTTP; the scheduler multiplies it by weight × 10.",
+    )
+    power_profile_label: str = power_profile_label()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSettings:
+    """Scoring, and where the extender listens."""
+
+    score: ScoreSettings = group(ScoreSettings)
+    marginal: MarginalSettings = group(MarginalSettings)
+    hardware: HardwareSettings = group(HardwareSettings)
+    addr: str = setting("EXTENDER_ADDR", ":9876", ADDRESS, "Where kube-scheduler calls.")
+    metrics_addr: str = setting("METRICS_ADDR", ":9877", ADDRESS, "Where metrics and health are served.")
+    cache_ttl_s: float = setting(
+        "CACHE_TTL", "30s", DURATION, "Kept for compatibility: objects are watched, not cached."
+    )

@@ -1,0 +1,105 @@
+"""Settings of the operator process (SPEC section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from joulie.settings.decision import DecisionSettings
+from joulie.settings.loading import group, setting
+from joulie.settings.parsing import ADDRESS, BOOLEAN, DURATION, TEXT, URL, Parser, integer, number, one_of
+
+_POWER_SOURCE = one_of("static", "http", "prometheus")
+
+
+def _optional_rate(text: str) -> float | None:
+    return None if text == "auto" else number(0, 1e6, above=True).parse(text)
+
+
+_QPS = Parser(_optional_rate, "auto (50 + nodes/20) or a number above 0 up to 1e+06")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSettings:
+    """The decision settings, and where the operator's inputs and outputs are."""
+
+    decision: DecisionSettings = group(DecisionSettings)
+    metrics_addr: str = setting("METRICS_ADDR", ":8081", ADDRESS, "Where metrics and health are served.")
+    power_source: str = setting(
+        "OPERATOR_NODE_POWER_SOURCE", "static", _POWER_SOURCE, "Where measured node power comes from."
+    )
+    power_http_endpoint: str = setting(
+        "OPERATOR_NODE_POWER_HTTP_ENDPOINT",
+        "",
+        URL,
+        "Telemetry URL with source http; {node} becomes the node.",
+    )
+    power_prometheus_address: str = setting(
+        "OPERATOR_NODE_POWER_PROMETHEUS_ADDRESS", "", URL, "Prometheus with source prometheus."
+    )
+    power_prometheus_query: str = setting(
+        "OPERATOR_NODE_POWER_PROMETHEUS_QUERY",
+        'sum by (node_name) (kepler_node_cpu_watts{zone="package"} or kepler_node_gpu_watts)',
+        TEXT,
+        "PromQL for node power: one query answered for each node, or one with {node} in it.",
+    )
+    utilization_cpu_query: str = setting(
+        "OPERATOR_UTILIZATION_CPU_QUERY",
+        "max by (node_name) (kepler_node_cpu_usage_ratio)",
+        TEXT,
+        "PromQL for CPU utilisation, 0 to 1.",
+    )
+    utilization_gpu_query: str = setting(
+        "OPERATOR_UTILIZATION_GPU_QUERY",
+        "avg by (Hostname) (DCGM_FI_DEV_GPU_UTIL) / 100",
+        TEXT,
+        "PromQL for GPU utilisation, 0 to 1.",
+    )
+    enable_facility_metrics: bool = setting(
+        "ENABLE_FACILITY_METRICS", "false", BOOLEAN, "Ask the facility for temperature and cooling power."
+    )
+    facility_prometheus_address: str = setting(
+        "FACILITY_PROMETHEUS_ADDRESS",
+        "http://prometheus-operated.monitoring:9090",
+        URL,
+        "Prometheus that knows the facility.",
+    )
+    facility_poll_interval_s: float = setting(
+        "FACILITY_POLL_INTERVAL", "30s", DURATION, "Time between two looks at the facility."
+    )
+    facility_ambient_metric: str = setting(
+        "FACILITY_AMBIENT_TEMP_METRIC",
+        "datacenter_ambient_temperature_celsius",
+        TEXT,
+        "Ambient temperature, °C.",
+    )
+    facility_it_power_metric: str = setting(
+        "FACILITY_IT_POWER_METRIC", "datacenter_total_it_power_watts", TEXT, "IT power, W."
+    )
+    facility_cooling_power_metric: str = setting(
+        "FACILITY_COOLING_POWER_METRIC", "datacenter_cooling_power_watts", TEXT, "Cooling power, W."
+    )
+    facility_zone_ambient_template: str = setting(
+        "FACILITY_ZONE_AMBIENT_METRIC_TEMPLATE", "", TEXT, "A zone's temperature; %s is the zone."
+    )
+    facility_rack_power_template: str = setting(
+        "FACILITY_RACK_POWER_METRIC_TEMPLATE", "", TEXT, "A rack's power; %s is the rack."
+    )
+    kube_client_qps: float | None = setting(
+        "KUBE_CLIENT_QPS", "auto", _QPS, "API writes a second; auto is 50 + nodes/20."
+    )
+    kube_client_burst: int = setting("KUBE_CLIENT_BURST", "100", integer(1, 10**6), "API writes at once.")
+    status_deadband_pct: float = setting(
+        "STATUS_DEADBAND_PCT",
+        "2",
+        number(0, 100),
+        "A measured value is written when it moved by more than this.",
+    )
+    twin_refresh_interval_s: float = setting(
+        "TWIN_REFRESH_INTERVAL", "2m", DURATION, "An unchanged twin is written again after this time."
+    )
+    power_budget_w: float = setting(
+        "POWER_BUDGET_WATTS",
+        "0",
+        number(0, 1e12),
+        "What the dashboard compares with; 0 is none. Enforces nothing.",
+    )

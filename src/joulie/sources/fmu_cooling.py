@@ -1,0 +1,177 @@
+"""A cooling model that somebody built in a simulation tool and exported as a Functional Mock-up Unit (FMU).
+
+Each pair of node power and air temperature is simulated from the FMU's initial state with inputs held constant, over
+its default experiment, so that the answer depends on the inputs alone. FMPy does the stepping; it is loaded only when
+this model is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from joulie.errors import InputError, JoulieError, PluginError, SettingError
+from joulie.physics.cooling import Numbers
+from joulie.settings import TwinSettings
+
+VARIABLE = "COOLING_FMU_PATH"
+INPUTS = ("nodePowerW", "ambientC")
+OUTPUT = "coolingStress"
+MOST_STEPS = 10_000
+_FLOAT_TYPES = ("Real", "Float64")  # as FMI 2.0 and FMI 3.0 call it
+
+
+class Experiment(NamedTuple):
+    """When to start, how far to step, how often."""
+
+    start_s: float
+    step_s: float
+    steps: int
+
+
+class FmuLog:
+    """What an FMU said last: errors of FMPy name a function, the FMU itself knows why."""
+
+    def __init__(self) -> None:
+        self.last = ""
+
+    def note(self, *arguments: Any) -> None:
+        """Called by FMI 2.0 and 3.0 with different arguments, of which the last is the message."""
+        message = arguments[-1]
+        self.last = message.decode(errors="replace")[:200] if isinstance(message, bytes) else ""
+
+
+class FmuCoolingModel:
+    """`stress` of an FMU (co-simulation, FMI 2.0 or 3.0) with inputs nodePowerW and ambientC, output coolingStress."""
+
+    name = "fmu"
+
+    def __init__(self, settings: TwinSettings) -> None:
+        path = settings.cooling_fmu_path
+        if not path:
+            raise SettingError(VARIABLE, path, "the path of an FMU file, which COOLING_MODEL=fmu needs")
+        self._origin = f"{VARIABLE}={path}"
+        self._log = FmuLog()
+        if not Path(path).is_file():
+            raise InputError(f"{self._origin}: there is no such file")
+        fmpy = _fmpy()
+        with _complaints(InputError, f"{self._origin}: cannot be used as an FMU"):
+            description = fmpy.read_model_description(path)
+        if description.coSimulation is None or description.fmiVersion == "1.0":
+            raise InputError(f"{self._origin}: is not an FMU for co-simulation (FMI 2.0 or 3.0)")
+        self._inputs = [_reference(description, name, "input", self._origin) for name in INPUTS]
+        self._output = [_reference(description, OUTPUT, "output", self._origin)]
+        self._experiment = _experiment(description, self._origin)
+        self._is_fmi3 = description.fmiVersion.startswith("3")
+        self._fmu = self._instantiate(fmpy, path, description)
+        self._is_fresh = True
+
+    def stress(self, node_power_w: ArrayLike, ambient_c: ArrayLike) -> Numbers:
+        """Takes numbers and arrays; simulates each distinct pair once."""
+        power_w, air_c = np.broadcast_arrays(
+            np.asarray(node_power_w, dtype=np.float64), np.asarray(ambient_c, dtype=np.float64)
+        )
+        pairs = np.stack([power_w.ravel(), air_c.ravel()], axis=1)
+        distinct, position = np.unique(pairs, axis=0, return_inverse=True)
+        results = np.array([self._simulate(watts, degrees) for watts, degrees in distinct.tolist()], dtype=np.float64)
+        return np.asarray(results[position.ravel()].reshape(power_w.shape))
+
+    def _simulate(self, power_w: float, air_c: float) -> float:
+        fmu, (start_s, step_s, steps) = self._fmu, self._experiment
+        with _complaints(PluginError, f"{self._origin}: failed at {power_w:g} W and {air_c:g} °C", self._log):
+            if not self._is_fresh:
+                fmu.reset()
+            self._is_fresh = False
+            if self._is_fmi3:
+                fmu.enterInitializationMode(startTime=start_s)
+                set_values, get_values = fmu.setFloat64, fmu.getFloat64
+            else:
+                fmu.setupExperiment(startTime=start_s)
+                fmu.enterInitializationMode()
+                set_values, get_values = fmu.setReal, fmu.getReal
+            set_values(self._inputs, [power_w, air_c])
+            fmu.exitInitializationMode()
+            for step in range(steps):
+                set_values(self._inputs, [power_w, air_c])
+                fmu.doStep(currentCommunicationPoint=start_s + step * step_s, communicationStepSize=step_s)
+            stress = float(get_values(self._output)[0])
+        if not math.isfinite(stress):
+            raise PluginError(f"{self._origin}: {OUTPUT} is {stress} at {power_w:g} W and {air_c:g} °C")
+        return stress
+
+    def _instantiate(self, fmpy: ModuleType, path: str, description: Any) -> Any:
+        """A running instance; it and its unpacked files go when this model does."""
+        folder = tempfile.mkdtemp(prefix="joulie-fmu-")
+        remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        try:
+            with _complaints(InputError, f"{self._origin}: cannot be started", self._log):
+                fmpy.extract(path, folder)
+                fmu = fmpy.instantiate_fmu(folder, description, fmi_type="CoSimulation", logger=self._log.note)
+        except JoulieError:
+            remove()
+            raise
+        weakref.finalize(self, _release, fmu)  # runs before the folder is removed: last registered, first called
+        return fmu
+
+
+def _fmpy() -> ModuleType:
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints where its helper library is missing
+            import fmpy
+            import fmpy.simulation
+    except ImportError as error:
+        raise PluginError(f"COOLING_MODEL=fmu needs FMPy ({error}); run: pip install 'joulie[fmu]'") from None
+    found: ModuleType = fmpy
+    return found
+
+
+@contextlib.contextmanager
+def _complaints(kind: type[JoulieError], what: str, log: FmuLog | None = None) -> Iterator[None]:
+    """FMPy and FMUs raise anything and print at will: one line of ours instead, and standard output stays clean."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    except Exception as error:
+        said = [str(error) or type(error).__name__, *([log.last] if log and log.last else [])]
+        raise kind(f"{what}: {' '.join(': '.join(said).split())}") from error
+
+
+def _reference(description: Any, name: str, causality: str, origin: str) -> int:
+    for variable in description.modelVariables:
+        if variable.name == name and variable.causality == causality and variable.type in _FLOAT_TYPES:
+            return int(variable.valueReference)
+    needed = f"it needs the inputs {' and '.join(INPUTS)} and the output {OUTPUT}, all real numbers"
+    raise InputError(f"{origin}: has no {causality} {name}; {needed}")
+
+
+def _experiment(description: Any, origin: str) -> Experiment:
+    """The FMU's default experiment; one step of a second where it has none."""
+    default = description.defaultExperiment
+    given = [None if default is None else getattr(default, name) for name in ("startTime", "stopTime", "stepSize")]
+    start_s, stop_s, step_s = (None if text is None else float(text) for text in given)
+    start_s = start_s or 0.0
+    if stop_s is None or stop_s <= start_s:
+        return Experiment(start_s, step_s or 1.0, 1)
+    step_s = step_s or (stop_s - start_s)
+    steps = max(1, round((stop_s - start_s) / step_s))
+    if steps > MOST_STEPS:
+        raise InputError(f"{origin}: its default experiment has {steps} steps; at most {MOST_STEPS} are taken")
+    return Experiment(start_s, step_s, steps)
+
+
+def _release(fmu: Any) -> None:
+    with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+        fmu.terminate()
+    with contextlib.suppress(Exception):
+        fmu.freeInstance()

@@ -1,0 +1,1 @@
+"""Tests of what decides: settings, catalogue, physics and control, without files, processes or a cluster."""
