@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
 from bench.clusters import NOW, cluster_json, snapshot
+from bench.figures import Figure, print_figures
+from bench.operator_scale import NODES as OPERATOR_NODES
+from bench.operator_scale import operator_figures
 from bench.plain_loop import plain_nodes, plain_scores
 from bench.timing import RUNS, interleaved, repeated, without_gc
 from joulie.catalogue.lookup import Catalogue
@@ -26,6 +28,7 @@ from joulie.model.rfc3339 import parse_time_s
 from joulie.model.snapshot import Snapshot
 from joulie.physics.cooling import LinearCoolingModel
 from joulie.settings import DecisionSettings, ExtenderSettings
+from testbed.unavailable import ControlPlaneUnavailable
 
 NODES, PODS_PER_NODE = 5_000, 10
 GROWTH = (1_250, 5_000, 20_000)
@@ -35,32 +38,30 @@ DECISION, EXTENDER = DecisionSettings(), ExtenderSettings()
 console = Console()
 
 
-class Figure(NamedTuple):
-    """One promise: a ratio, and the most it may be."""
-
-    what: str
-    yardstick: str
-    ratio: float
-    limit: float
-    detail: str
-
-
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and fail where a promise is broken."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("part", nargs="?", choices=["core", "operator"], help="only this part; default: all")
+    part = parser.parse_args(argv).part
+    kept = [measure() for name, measure in (("core", _core), ("operator", _operator)) if part in (None, name)]
+    return int(not all(kept))
+
+
+def _core() -> bool:
     figures: list[Figure] = []
     for measure in (_whole_cluster, _scoring, _growth, _start):
         with console.status(f"measuring: {measure.__doc__}"):
             figures += measure()
-    table = Table(title=f"Medians of {RUNS} interleaved runs; smaller is better")
-    for heading in ("what", "against", "ratio", "limit", ""):
-        table.add_column(heading, justify="right" if heading in ("ratio", "limit") else "left")
-    for figure in figures:
-        mark = "ok" if figure.ratio <= figure.limit else "[bold red]too slow[/]"
-        table.add_row(
-            figure.what, figure.yardstick, f"{figure.ratio:.3f}", f"{figure.limit:g}", f"{mark}  {figure.detail}"
-        )
-    console.print(table)
-    return int(any(figure.ratio > figure.limit for figure in figures))
+    return print_figures(console, f"Medians of {RUNS} interleaved runs; smaller is better", figures)
+
+
+def _operator() -> bool:
+    try:
+        figures = operator_figures(console)
+    except ControlPlaneUnavailable as unavailable:
+        console.print(f"[bold red]not measured:[/] the operator needs a control plane: {unavailable.reason}")
+        return False
+    return print_figures(console, f"The operator at {OPERATOR_NODES:,} nodes; smaller is better", figures)
 
 
 def _decision(of: Snapshot) -> Callable[[], object]:

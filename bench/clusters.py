@@ -165,12 +165,13 @@ def _joulie(kind: str, index: int, **parts: Any) -> Object:
 
 def _pod(index: int, node: str | None, rng: Random) -> Object:
     requests: Object = {"cpu": rng.choice(["250m", "500m", "1", "2", "4"]), "memory": "2Gi"}
+    limits: Object = {"memory": "4Gi"}
     if rng.random() < 0.15:
-        requests["nvidia.com/gpu"] = "1"
+        requests["nvidia.com/gpu"] = limits["nvidia.com/gpu"] = "1"
     container = {
         "name": "main",
         "image": f"registry.example/team/app-{index % 50}:1.4.{index % 9}",
-        "resources": {"requests": requests, "limits": {"memory": "4Gi"}},
+        "resources": {"requests": requests, "limits": limits},
         "env": [{"name": f"SETTING_{number}", "value": f"value-of-{number}-{index}"} for number in range(12)],
         "volumeMounts": [{"name": f"volume-{number}", "mountPath": f"/var/data/{number}"} for number in range(4)],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "periodSeconds": 10},

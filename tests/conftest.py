@@ -6,6 +6,8 @@ The same commit always tries the same examples, so that a red build can be repea
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.control_plane", "tests.prometheus_server"]
+
 _PATIENT = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("default", _PATIENT)

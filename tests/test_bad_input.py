@@ -120,7 +120,7 @@ def test_an_invalid_node_or_pod_is_an_error_that_names_the_field(bad: Object, ex
 
 _BAD_JOULIE_OBJECTS: list[tuple[Object, str]] = [
     (pin(cpu={"packagePowerCapWatts": -3}), "spec.cpu.packagePowerCapWatts: expected at least 0, got -3"),
-    (pin(cpu={"packagePowerCapWatts": 1e12}), "spec.cpu.packagePowerCapWatts: expected at most 1000000, got 10000"),
+    (pin(cpu={"packagePowerCapWatts": 1e12}), "spec.cpu.packagePowerCapWatts: expected at most 13107200000, got 10000"),
     (pin(cpu={"packagePowerCapWatts": "300"}), "spec.cpu.packagePowerCapWatts: expected a number, got a string"),
     (pin(cpu={"packagePowerCapWatts": float("nan")}), "spec.cpu.packagePowerCapWatts: "),
     (pin(cpu={"packagePowerCapPctOfMax": 101}), "spec.cpu.packagePowerCapPctOfMax: expected at most 100, got 101"),

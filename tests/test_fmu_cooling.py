@@ -194,6 +194,24 @@ def test_an_fmu_that_fails_is_said_in_one_line(warming_fmu: str, watts: float, c
     assert "\n" not in str(raised.value)
 
 
+def test_after_a_fatal_error_nothing_more_is_called_on_the_fmu(warming_fmu: str) -> None:
+    """FMI forbids every call then, and freeing such an instance ends the process."""
+    script = (
+        "import gc, sys; from joulie.errors import PluginError; from joulie.settings import TwinSettings\n"
+        "from joulie.sources.fmu_cooling import FmuCoolingModel\n"
+        "for _ in range(5):\n"
+        "    model = FmuCoolingModel(TwinSettings(cooling_fmu_path=sys.argv[1]))\n"
+        "    for watts in (13.0, 2000.0):\n"
+        "        try: model.stress(watts, 20.0)\n"
+        "        except PluginError as error: said = str(error)\n"
+        "    del model; gc.collect()\n"
+        "print(said)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, warming_fmu], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("failed fatally before and cannot be used again")
+
+
 def test_without_fmpy_the_remedy_is_named(linear_fmu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fmpy", None)
     with pytest.raises(PluginError, match=r"pip install 'joulie\[fmu\]'"):

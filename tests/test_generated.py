@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
-from jsonschema import Draft4Validator  # type: ignore[import-untyped]  # OpenAPI 3.0: `exclusiveMinimum: true`
+from jsonschema import Draft4Validator
 
 from joulie.catalogue.entries import CpuModel, GpuModel
 from joulie.catalogue.lookup import Catalogue, extend

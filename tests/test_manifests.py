@@ -139,8 +139,8 @@ def test_unknown_kinds_and_versions_are_skipped_with_one_warning_each() -> None:
 
 def test_files_folders_and_standard_input_are_read_together(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
-    (folder / "deeper").mkdir(parents=True)
-    (folder / "deeper" / "x.yaml").write_text(json.dumps(node("too-deep")))
+    (folder / "deeper.yaml").mkdir(parents=True)
+    (folder / "deeper.yaml" / "x.yaml").write_text(json.dumps(node("too-deep")))
     (folder / "b.yml").write_text(yaml.safe_dump(node("b")))
     (folder / "a.yaml").write_text(yaml.safe_dump(node("a")))
     (folder / "c.json").write_text(json.dumps(node("c")))

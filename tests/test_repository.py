@@ -183,9 +183,7 @@ def test_the_purity_check_sees_what_it_should(code: str, found: str | None) -> N
 
 def test_the_simulated_truth_knows_nothing_of_the_twins_beliefs() -> None:
     believing = re.compile(r"(?m)^\s*(?:from|import)\s+joulie\.(?:physics|control)\b")
-    assert [
-        shown(p) for p in sorted((SOURCE / "plant").rglob("*.py")) if believing.search(p.read_text())
-    ] == []
+    assert [shown(p) for p in sorted((SOURCE / "plant").rglob("*.py")) if believing.search(p.read_text())] == []
 
 
 @pytest.mark.parametrize("package", ["model", "catalogue", "physics", "control"])
@@ -202,11 +200,7 @@ def test_importing_the_core_loads_no_network_web_yaml_or_plotting_library(packag
 
 @pytest.mark.parametrize(
     "entry",
-    [
-        e
-        for e in distribution("joulie").entry_points
-        if e.group.startswith("joulie.") or e.group == "console_scripts"
-    ],
+    [e for e in distribution("joulie").entry_points if e.group.startswith("joulie.") or e.group == "console_scripts"],
     ids=lambda e: f"{e.group}:{e.name}",
 )
 def test_every_declared_command_and_plugin_can_be_loaded(entry: EntryPoint) -> None:

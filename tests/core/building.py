@@ -28,9 +28,7 @@ CATALOGUE = Catalogue()
 MANAGED = {names.MANAGED_LABEL: "true"}
 ALL_ECO = {"STATIC_HP_FRAC": "0"}
 ALL_PERFORMANCE = {"STATIC_HP_FRAC": "1"}
-BUILTIN_POLICIES: dict[str, Policy] = {
-    policy.name: policy for policy in (StaticPartition(), QueueAware(), RuleSwap())
-}
+BUILTIN_POLICIES: dict[str, Policy] = {policy.name: policy for policy in (StaticPartition(), QueueAware(), RuleSwap())}
 
 
 def node(
@@ -54,7 +52,9 @@ def known_node(name: str, cpu: str = "EPYC-9654", sockets: int = 2, gpu: str = "
     return node(name, labels, cores=96.0 * sockets)
 
 
-def hardware(name: str = "a", cpu: Mapping[str, Any] | None = None, gpu: Mapping[str, Any] | None = None) -> NodeHardware:
+def hardware(
+    name: str = "a", cpu: Mapping[str, Any] | None = None, gpu: Mapping[str, Any] | None = None
+) -> NodeHardware:
     """NodeHardware from the JSON of its status' parts."""
     status = {key: dict(part) for key, part in (("cpu", cpu), ("gpu", gpu)) if part is not None}
     return msgspec.convert({"metadata": {"name": name}, "status": status}, NodeHardware)
@@ -161,7 +161,5 @@ def scores(
     """Every node's score for a pod, by node."""
     settings = load(ExtenderSettings, env or {})
     asking = asking or pod("asking")
-    table = score_table(
-        cluster, settings.score, settings.marginal, settings.hardware, CATALOGUE, now_s, without=asking
-    )
+    table = score_table(cluster, settings.score, settings.marginal, settings.hardware, CATALOGUE, now_s, without=asking)
     return {scored.node: scored for scored in score_pod(table, cluster, asking)}

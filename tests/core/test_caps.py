@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -10,7 +10,18 @@ from joulie.control.caps import Caps
 from joulie.model.api import NodeHardware
 from joulie.model.snapshot import Node
 
-from .building import ALL_ECO, ALL_PERFORMANCE, assignment_of, hardware, known_node, node, plan, power_of, snapshot, twin
+from .building import (
+    ALL_ECO,
+    ALL_PERFORMANCE,
+    assignment_of,
+    hardware,
+    known_node,
+    node,
+    plan,
+    power_of,
+    snapshot,
+    twin,
+)
 
 ABSOLUTE = {"CPU_WRITE_ABSOLUTE_CAPS": "true", "GPU_WRITE_ABSOLUTE_CAPS": "true"}
 NVL = known_node("a", "EPYC-9654", 2, "NVIDIA-H100-NVL", 4)  # 800 W; 200 to 400 W each
@@ -30,7 +41,8 @@ def caps(of: Node, env: dict[str, str], *told: NodeHardware) -> Caps:
         pytest.param({**ALL_ECO, "GPU_ECO_CAP_PCT_OF_MAX": "72.5"}, Caps(60, None, 72.5), id="GPU eco percent"),
         pytest.param(
             {**ALL_PERFORMANCE, "CPU_PERFORMANCE_CAP_PCT_OF_MAX": "95", "GPU_PERFORMANCE_CAP_PCT_OF_MAX": "90"},
-            Caps(95, None, 90), id="performance percents",
+            Caps(95, None, 90),
+            id="performance percents",
         ),
         pytest.param(
             {**ALL_ECO, "CPU_WRITE_ABSOLUTE_CAPS": "true"}, Caps(None, 120, 60), id="absolute CPU: watts instead"
@@ -40,11 +52,15 @@ def caps(of: Node, env: dict[str, str], *told: NodeHardware) -> Caps:
         ),
         pytest.param({**ALL_PERFORMANCE, **ABSOLUTE}, Caps(None, 800, 100, 400), id="5,000 W are clamped to 800 W"),
         pytest.param({**ALL_ECO, **ABSOLUTE, "ECO_CAP_WATTS": "350.5"}, Caps(None, 350.5, 60, 240), id="eco watts"),
-        pytest.param({**ALL_PERFORMANCE, **ABSOLUTE, "PERFORMANCE_CAP_WATTS": "700"}, Caps(None, 700, 100, 400), id="700 W"),
+        pytest.param(
+            {**ALL_PERFORMANCE, **ABSOLUTE, "PERFORMANCE_CAP_WATTS": "700"}, Caps(None, 700, 100, 400), id="700 W"
+        ),
         pytest.param({**ALL_ECO, "GPU_ECO_CAP_PCT_OF_MAX": "20"}, Caps(60, None, 50), id="raised to the GPU's minimum"),
-        pytest.param({**ALL_ECO, **ABSOLUTE, "GPU_ECO_CAP_PCT_OF_MAX": "20"}, Caps(None, 120, 50, 200), id="in watts too"),
+        pytest.param(
+            {**ALL_ECO, **ABSOLUTE, "GPU_ECO_CAP_PCT_OF_MAX": "20"}, Caps(None, 120, 50, 200), id="in watts too"
+        ),
     ],
-)  # fmt: skip
+)
 def test_profiles_in_percent_and_in_watts(env: dict[str, str], expected: Caps) -> None:
     assert caps(NVL, env) == expected
 
@@ -56,7 +72,7 @@ def test_the_catalogues_lowest_ctdp_bounds_neither_percent_nor_watts() -> None:
 
 
 class TestStatedMinimum:
-    RANGE = {"capRange": {"minWattsPerSocket": 200, "maxWattsPerSocket": 250}, "sockets": 2}  # noqa: RUF012
+    RANGE: ClassVar = {"capRange": {"minWattsPerSocket": 200, "maxWattsPerSocket": 250}, "sockets": 2}
 
     def test_percent_is_raised_to_it(self) -> None:
         assert caps(node("a"), ALL_ECO, hardware("a", cpu=self.RANGE)) == Caps(80)

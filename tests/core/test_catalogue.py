@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_a_curve_passes_through_its_points(load: float, watts: float) -> None:
 @pytest.mark.parametrize("cpu", [cpu for cpu in CPUS if cpu.node_curve_w], ids=lambda cpu: cpu.name)
 def test_a_curve_rises_everywhere(cpu: Any) -> None:
     watts = [curve_power_w(cpu.node_curve_w, load) for load in np.linspace(0, 1, 1001).tolist()]
-    assert all(earlier < later for earlier, later in zip(watts, watts[1:], strict=False))
+    assert all(earlier < later for earlier, later in pairwise(watts))
 
 
 def test_without_a_curve_power_follows_load_and_frequency() -> None:
@@ -124,7 +125,15 @@ def test_without_a_curve_power_follows_load_and_frequency() -> None:
 
 
 def cpu_entry(**changes: Any) -> dict[str, Any]:
-    entry = {"name": "Own 1", "cores": 8, "base_ghz": 2, "boost_ghz": 3, "tdp_w": 65, "evidence": "proxy", "source": "x"}
+    entry = {
+        "name": "Own 1",
+        "cores": 8,
+        "base_ghz": 2,
+        "boost_ghz": 3,
+        "tdp_w": 65,
+        "evidence": "proxy",
+        "source": "x",
+    }
     return {"cpu": [{**entry, **changes}]}
 
 
@@ -157,7 +166,9 @@ def test_models_of_a_file_come_before_the_builtin_ones() -> None:
         pytest.param(cpu_entry(ctdp_min_w=70), "lowest cap 70 W is above the highest 65 W", id="minimum above maximum"),
         pytest.param(gpu_entry(min_w=301), "lowest cap 301 W is above the highest 300 W", id="of a GPU"),
         pytest.param(cpu_entry(name="--"), "name '--' has no letter or digit", id="a name that matches everything"),
-        pytest.param(cpu_entry(aliases=["ok", ""]), "name '' has no letter or digit", id="an alias that matches everything"),
+        pytest.param(
+            cpu_entry(aliases=["ok", ""]), "name '' has no letter or digit", id="an alias that matches everything"
+        ),
         pytest.param(cpu_entry(node_curve_w=[1, 2, 3]), "length >= 11", id="a short curve"),
         pytest.param(cpu_entry(node_curve_w=[*range(10, 0, -1), 20]), "must rise", id="a falling curve"),
         pytest.param(cpu_entry(node_curve_w=list(range(11))), "must rise", id="a curve from zero"),
@@ -165,7 +176,7 @@ def test_models_of_a_file_come_before_the_builtin_ones() -> None:
         pytest.param(cpu_entry(node_curve_w=[*range(1, 11), float("inf")]), "must rise", id="an infinite curve"),
         pytest.param({"cpu": cpu_entry()["cpu"] * 2}, "Own 1 is there twice", id="a model twice"),
     ],
-)  # fmt: skip
+)
 def test_a_faulty_file_is_refused_in_one_line_that_names_it(content: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError) as raised:
         extend(CATALOGUE, content, "own.toml")

@@ -18,24 +18,32 @@ class TestCpu:
     @pytest.mark.parametrize(
         ("labels", "cpu", "max_w"),
         [
-            pytest.param({CPU_MODEL_LABEL: "EPYC-9654"}, {"capRange": {"maxWattsPerSocket": 350}}, 350, id="NodeHardware"),
+            pytest.param(
+                {CPU_MODEL_LABEL: "EPYC-9654"}, {"capRange": {"maxWattsPerSocket": 350}}, 350, id="NodeHardware"
+            ),
             pytest.param({CPU_MODEL_LABEL: "EPYC-9654"}, None, 400, id="catalogue's highest cTDP"),
             pytest.param({CPU_MODEL_LABEL: "Xeon-Gold-6530"}, None, 270, id="catalogue's TDP"),
             pytest.param({CPU_MODEL_LABEL: "EPYC-9654"}, {"capRange": {"maxWattsPerSocket": 0}}, 400, id="0 is absent"),
-            pytest.param({CPU_MODEL_LABEL: "EPYC-9654"}, {"capRange": {"maxWattsPerSocket": -9}}, 400, id="negative too"),
+            pytest.param(
+                {CPU_MODEL_LABEL: "EPYC-9654"}, {"capRange": {"maxWattsPerSocket": -9}}, 400, id="negative too"
+            ),
             pytest.param({CPU_MODEL_LABEL: "EPYC-9654"}, {"capRange": {}}, 400, id="an empty range is absent"),
             pytest.param({CPU_MODEL_LABEL: "EPYC-9654", CPU_SOCKETS_LABEL: "2"}, None, 800, id="for each socket"),
-            pytest.param({CPU_MODEL_LABEL: "EPYC-9654", CPU_SOCKETS_LABEL: "2"}, {"sockets": 4}, 1600, id="told sockets"),
+            pytest.param(
+                {CPU_MODEL_LABEL: "EPYC-9654", CPU_SOCKETS_LABEL: "2"}, {"sockets": 4}, 1600, id="told sockets"
+            ),
             pytest.param({CPU_MODEL_LABEL: "EPYC-9654"}, {"sockets": 0}, 400, id="no sockets told counts as one"),
         ],
-    )  # fmt: skip
+    )
     def test_maximum(self, labels: dict[str, str], cpu: dict[str, Any] | None, max_w: float) -> None:
         found = machine(node("a", labels), hardware("a", cpu=cpu))
         assert found.cpu_max_w == max_w
         assert found.cpu_max_known
 
     @pytest.mark.parametrize(("cores", "max_w"), [(0, 150), (42, 150), (43, 150.5), (100, 350), (0.5, 150)])
-    def test_of_an_unknown_model_is_guessed_from_the_cores_whatever_the_sockets(self, cores: float, max_w: float) -> None:
+    def test_of_an_unknown_model_is_guessed_from_the_cores_whatever_the_sockets(
+        self, cores: float, max_w: float
+    ) -> None:
         found = machine(node("a", {CPU_SOCKETS_LABEL: "4"}, cores=cores))
         assert found.cpu_max_w == max_w
         assert not found.cpu_max_known

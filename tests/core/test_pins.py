@@ -64,11 +64,12 @@ class TestWhichOne:
             pytest.param([pin("b", created_at_s=1.0), pin("a", created_at_s=1.0)], "a", id="then by name"),
             pytest.param([pin("a", created_at_s=1.0), pin("b")], "b", id="an undated one counts as the oldest"),
             pytest.param(
-                [pin("a", created_at_s=1.0, expires_at_s=NOW - 1), pin("b", created_at_s=2.0)], "b",
+                [pin("a", created_at_s=1.0, expires_at_s=NOW - 1), pin("b", created_at_s=2.0)],
+                "b",
                 id="an expired one is passed over",
             ),
         ],
-    )  # fmt: skip
+    )
     def test_of_several_for_one_node(self, pins: list[Pin], winner: str) -> None:
         decided = plan(snapshot([node("a")], pins=pins), ALL_PERFORMANCE)
         assert assignment_of(decided).reason.endswith(f"NodePowerProfile/{winner}")
@@ -127,10 +128,14 @@ class TestCaps:
             pytest.param({"gpu_cap_pct": 10.0}, {}, Caps(60, None, 50), id="GPU percent raised to the minimum"),
             pytest.param({"gpu_cap_w": 490.0, "gpu_cap_pct": 90.0}, {}, Caps(60, None, 70, 490), id="GPU watts win"),
             pytest.param({}, ABSOLUTE, Caps(None, 120, 60, 420), id="absolute: the settings"),
-            pytest.param({"cpu_cap_pct": 45.0}, ABSOLUTE, Caps(45, None, 60, 420), id="absolute: percent stays percent"),
-            pytest.param({"gpu_cap_pct": 80.0}, ABSOLUTE, Caps(None, 120, 80, 560), id="absolute: GPU percent sets both"),
+            pytest.param(
+                {"cpu_cap_pct": 45.0}, ABSOLUTE, Caps(45, None, 60, 420), id="absolute: percent stays percent"
+            ),
+            pytest.param(
+                {"gpu_cap_pct": 80.0}, ABSOLUTE, Caps(None, 120, 80, 560), id="absolute: GPU percent sets both"
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_what_a_pin_says_is_clamped_and_what_it_leaves_open_comes_from_the_settings(
         self, caps: dict[str, Any], env: dict[str, str], expected: Caps
     ) -> None:

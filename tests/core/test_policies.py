@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -81,7 +81,7 @@ class TestStaticPartition:
 
 
 class TestQueueAware:
-    ENV = {"POLICY_TYPE": "queue_aware_v1"}  # noqa: RUF012
+    ENV: ClassVar = {"POLICY_TYPE": "queue_aware_v1"}
 
     @pytest.mark.parametrize(
         ("pods", "env", "count"),
@@ -127,7 +127,7 @@ class TestQueueAware:
 
 
 class TestRuleSwap:
-    ENV = {"POLICY_TYPE": "rule_swap_v1", "RECONCILE_INTERVAL": "90s"}  # noqa: RUF012
+    ENV: ClassVar = {"POLICY_TYPE": "rule_swap_v1", "RECONCILE_INTERVAL": "90s"}
 
     @pytest.mark.parametrize(
         ("nodes", "now_s", "eco"),

@@ -90,7 +90,9 @@ class TestUtilisation:
         ("cpu", "gpu"),
         [(None, 0.5), (0.5, None), (-0.1, 0.5), (0.5, 1.1), (math.nan, 0.5), (0.5, math.inf), (None, None)],
     )
-    def test_a_load_that_is_missing_or_no_load_falls_to_the_estimate(self, cpu: float | None, gpu: float | None) -> None:
+    def test_a_load_that_is_missing_or_no_load_falls_to_the_estimate(
+        self, cpu: float | None, gpu: float | None
+    ) -> None:
         assert measured(Telemetry(utilisation=load(cpu, gpu)), GPU_NODE)[0] == "static"
 
     def test_a_gpu_load_is_not_needed_without_a_gpu(self) -> None:

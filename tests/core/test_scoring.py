@@ -51,9 +51,12 @@ class TestTerms:
         assert one(fresh_twin(state="eco", power=falling, predictedCoolingStressScore=0)).score == 100
 
     @pytest.mark.parametrize(
-        "power", [{}, {"measuredNodePowerW": 5}, {"nodeCappedPowerW": 5}, {"nodeCappedPowerW": 0, "measuredNodePowerW": 0}]
-    )  # fmt: skip
-    def test_without_power_the_predicted_headroom_stands_in_whatever_the_pod_asks(self, power: dict[str, float]) -> None:
+        "power",
+        [{}, {"measuredNodePowerW": 5}, {"nodeCappedPowerW": 5}, {"nodeCappedPowerW": 0, "measuredNodePowerW": 0}],
+    )
+    def test_without_power_the_predicted_headroom_stands_in_whatever_the_pod_asks(
+        self, power: dict[str, float]
+    ) -> None:
         status = {"lastUpdated": format_time(NOW), "predictedPowerHeadroomScore": 40, "powerMeasurement": power}
         scored = one(twin("a", status=status), FIFTY_WATTS)
         assert scored.breakdown.headroom_score == 40
@@ -87,8 +90,13 @@ class TestTerms:
 
     @pytest.mark.parametrize(
         ("state", "standard", "performance"),
-        [("eco", (10, 0), (0, 0)), ("performance", (0, -15), (0, 0)), ("draining", (0, 0), (0, 0)), ("", (0, 0), (0, 0))],
-    )  # fmt: skip
+        [
+            ("eco", (10, 0), (0, 0)),
+            ("performance", (0, -15), (0, 0)),
+            ("draining", (0, 0), (0, 0)),
+            ("", (0, 0), (0, 0)),
+        ],
+    )
     def test_bonus_and_relief_are_for_standard_pods_on_settled_nodes(
         self, state: str, standard: tuple[float, float], performance: tuple[float, float]
     ) -> None:
@@ -236,7 +244,9 @@ class TestFilter:
         assert schedulable_class(status, labels, POWER_PROFILE_LABEL) == expected
 
     @pytest.mark.parametrize("node_class", ["performance", "eco", "draining", "unknown"])
-    def test_performance_pods_stay_off_eco_and_draining_nodes_and_standard_pods_go_anywhere(self, node_class: str) -> None:
+    def test_performance_pods_stay_off_eco_and_draining_nodes_and_standard_pods_go_anywhere(
+        self, node_class: str
+    ) -> None:
         assert rejection("standard", node_class) is None
         refused = rejection("performance", node_class)
         assert (refused is not None) is (node_class in ("eco", "draining"))
@@ -251,7 +261,11 @@ class TestFilter:
         assert scored.score == pytest.approx(41.2, abs=0.04)
 
     def test_every_node_is_scored_in_scope_or_not_sorted_by_name(self) -> None:
-        nodes = [node("z"), node("b", cordoned=True), node("a", {"joulie.io/managed": "no", "joulie.io/reserved": "true"})]
+        nodes = [
+            node("z"),
+            node("b", cordoned=True),
+            node("a", {"joulie.io/managed": "no", "joulie.io/reserved": "true"}),
+        ]
         assert list(scores(snapshot(nodes, twins=[fresh_twin("m")]))) == ["a", "b", "z"]
 
 
@@ -259,7 +273,9 @@ class TestRecentPods:
     def recent_w(self, *pods: Any, env: dict[str, str] | None = None, **status: Any) -> float:
         scored = one(fresh_twin(age_s=60, **status), pod("asking", "a", cores=10, scheduled_at_s=NOW), env, pods=pods)
         watts: float = scored.breakdown.recent_pods_w
-        assert scored.breakdown.headroom_score == pytest.approx((600 - 300 - watts - scored.breakdown.pod_marginal_w) / 6)
+        assert scored.breakdown.headroom_score == pytest.approx(
+            (600 - 300 - watts - scored.breakdown.pod_marginal_w) / 6
+        )
         return watts
 
     @pytest.mark.parametrize(
@@ -289,8 +305,8 @@ class TestRecentPods:
 @pytest.mark.parametrize(
     ("score", "score_max", "sent"),
     [
-        (41.2, 100, 41), (41.5, 100, 42), (42.5, 100, 43), (0, 100, 0), (0.49, 100, 0), (100, 100, 100), (99.5, 100, 100),
-        (50, 10, 5), (54.9, 10, 5), (55, 10, 6), (100, 10, 10), (49.9, 1, 0), (50, 1, 1),
+        (41.2, 100, 41), (41.5, 100, 42), (42.5, 100, 43), (0, 100, 0), (0.49, 100, 0), (100, 100, 100),
+        (99.5, 100, 100), (50, 10, 5), (54.9, 10, 5), (55, 10, 6), (100, 10, 10), (49.9, 1, 0), (50, 1, 1),
     ],
 )  # fmt: skip
 def test_over_http_a_score_is_a_whole_number_rounded_half_up(score: float, score_max: int, sent: int) -> None:

@@ -63,13 +63,18 @@ def test_staying_is_no_transition(state: State) -> None:
         pytest.param(None, None, {POWER_PROFILE_LABEL: "turbo"}, "performance", id="unknown label value"),
         pytest.param({"profile": "eco"}, None, {}, "eco", id="spec"),
         pytest.param({"profile": "eco", "scheduling": {"draining": True}}, None, {}, "draining", id="draining spec"),
-        pytest.param({"profile": "performance"}, None, {POWER_PROFILE_LABEL: "eco"}, "performance", id="spec beats label"),
+        pytest.param(
+            {"profile": "performance", "scheduling": {"draining": True}}, None, {}, "performance", id="only eco drains"
+        ),
+        pytest.param(
+            {"profile": "performance"}, None, {POWER_PROFILE_LABEL: "eco"}, "performance", id="spec beats label"
+        ),
         pytest.param({"profile": "eco"}, {"schedulableClass": "draining"}, {}, "draining", id="status beats spec"),
         pytest.param({"profile": "eco"}, {"schedulableClass": "unknown"}, {}, "eco", id="unknown says nothing"),
         pytest.param({"profile": "eco"}, {"schedulableClass": ""}, {}, "eco", id="empty says nothing"),
         pytest.param({}, {}, {POWER_PROFILE_LABEL: "eco"}, "eco", id="an empty twin says nothing"),
     ],
-)  # fmt: skip
+)
 def test_the_state_is_read_from_the_objects(
     spec: dict[str, Any] | None, status: dict[str, Any] | None, labels: dict[str, str], state: str
 ) -> None:
@@ -157,7 +162,9 @@ def test_a_draining_node_returns_to_performance_when_the_plan_wants_it_back() ->
 
 def test_the_earlier_state_does_not_change_what_a_node_becomes() -> None:
     def outcome(said: str) -> tuple[Any, ...]:
-        cluster = snapshot([GPU_NODE], [pod("p", "a", "performance")], twins=[twin("a", status={"schedulableClass": said})])
+        cluster = snapshot(
+            [GPU_NODE], [pod("p", "a", "performance")], twins=[twin("a", status={"schedulableClass": said})]
+        )
         assignment = assignment_of(plan(cluster, ALL_ECO))
         return assignment.state, assignment.profile, assignment.caps, assignment.reason
 

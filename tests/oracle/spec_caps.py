@@ -46,8 +46,11 @@ def settings_caps(hardware: Hardware, profile: str, settings: Settings) -> Caps:
     return Caps(cpu_pct, cpu_watts, gpu_pct, gpu_watts)
 
 
-def stated_caps(hardware: Hardware, spec: Any, missing: Caps) -> Caps:
-    """Caps of a NodePowerProfile's or NodeTwin's ``spec``, clamped; the rest comes from ``missing``."""
+def stated_caps(hardware: Hardware, spec: Any, missing: Caps, gpu_absolute: bool = False) -> Caps:
+    """Caps of a NodePowerProfile's or NodeTwin's ``spec``, clamped; the rest comes from ``missing``.
+
+    ``gpu_absolute``: GPU percent gets its watts beside it, as "absolute GPU mode sets both" says.
+    """
     cpu_pct, cpu_watts = missing.cpu_pct, missing.cpu_watts
     pct, watts = (
         number(dig(spec, "cpu", "packagePowerCapPctOfMax")),
@@ -64,7 +67,8 @@ def stated_caps(hardware: Hardware, spec: Any, missing: Caps) -> Caps:
         gpu_watts = clamped_watts(watts, hardware.gpu_min_w, hardware.gpu_max_w)
         gpu_pct = 100 * gpu_watts / hardware.gpu_max_w
     elif pct is not None:
-        gpu_pct, gpu_watts = raised_pct(pct, hardware.gpu_min_w, hardware.gpu_max_w), None
+        gpu_pct = raised_pct(pct, hardware.gpu_min_w, hardware.gpu_max_w)
+        gpu_watts = hardware.gpu_max_w * gpu_pct / 100 if gpu_absolute and hardware.gpu_max_known else None
     return Caps(cpu_pct, cpu_watts, gpu_pct, gpu_watts)
 
 

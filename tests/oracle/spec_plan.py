@@ -68,7 +68,7 @@ def _decide_node(node: Ranked, planned: str, pin: Obj | None, snapshot: Snapshot
         return Decision(node, "eco", "draining", settings_caps(node.hardware, "performance", settings), pin is not None)
     caps = settings_caps(node.hardware, profile, settings)
     if pin is not None:
-        caps = stated_caps(node.hardware, pin["spec"], missing=caps)
+        caps = stated_caps(node.hardware, pin["spec"], missing=caps, gpu_absolute=settings.gpu_absolute)
     return Decision(node, profile, profile, caps, pin is not None)
 
 
@@ -90,7 +90,7 @@ def _is_live(pin: Obj, now: float) -> bool:
 
 def _age_order(pin: Obj) -> tuple[float, str]:
     created = parse_time(dig(pin, "metadata", "creationTimestamp"))
-    return (float("inf") if created is None else created, name_of(pin))
+    return (float("-inf") if created is None else created, name_of(pin))
 
 
 def _node(decision: Decision) -> Obj:

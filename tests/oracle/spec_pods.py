@@ -97,7 +97,7 @@ def performance_demand(snapshot: Snapshot, settings: Settings) -> int:
 
 
 def is_performance_only(pod: Obj, profile_key: str) -> bool:
-    """By class, or because node selector and required affinity together can never match ``eco``."""
+    """By class, or because node selector and required affinity speak of the profile and can never match ``eco``."""
     if workload_class(pod) == "performance":
         return True
     wanted = mapping(dig(pod, "spec", "nodeSelector")).get(profile_key)
@@ -106,8 +106,11 @@ def is_performance_only(pod: Obj, profile_key: str) -> bool:
     required = dig(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     if not isinstance(required, dict):
         return False
-    terms = items(required.get("nodeSelectorTerms"))
-    return not any(_term_allows_eco(mapping(term), profile_key) for term in terms)
+    terms = [mapping(term) for term in items(required.get("nodeSelectorTerms"))]
+    mentioned = wanted is not None or any(
+        expression.get("key") == profile_key for term in terms for expression in items(term.get("matchExpressions"))
+    )
+    return mentioned and not any(_term_allows_eco(term, profile_key) for term in terms)
 
 
 def _term_allows_eco(term: Obj, profile_key: str) -> bool:

@@ -44,6 +44,7 @@ class Candidates:
     pod: Pod
     table: ScoreTable
     scores: list[NodeScore]  # sorted by node
+    what_if: bool
 
     @property
     def pod_name(self) -> str:
@@ -63,6 +64,15 @@ class Candidates:
             for score in self.scores
         ]
         return sorted(found, key=lambda c: (bool(c.misfit), not c.score.feasible, -c.score.score, c.node))
+
+    def hint(self) -> str:
+        """What to do about scores that are all neutral; empty where they are not."""
+        if not self.scores or any(score.breakdown is not None for score in self.scores):
+            return ""
+        if self.what_if:
+            selector = self.cluster.settings.plan.node_selector.text
+            return f"no node is in scope ({selector}), so all scores are neutral; to take all nodes: --selector ''"
+        return "no node has a fresh twin, so all scores are neutral; for real numbers: --what-if"
 
     def document(self) -> dict[str, Any]:
         """The stable JSON of SPEC section 11."""
@@ -87,7 +97,7 @@ def candidates(source: Source, pod_name: str | None, pod_file: str | None, *, wh
         cluster.now_s,
         without=pod,
     )
-    return Candidates(cluster, snapshot, pod, table, score_pod(table, snapshot, pod))
+    return Candidates(cluster, snapshot, pod, table, score_pod(table, snapshot, pod), what_if)
 
 
 def foreseen(cluster: Cluster, pod: Pod) -> Snapshot:

@@ -20,6 +20,7 @@ TABLE = {
     "explain": Listed("joulie.cli.explain", LOOK, "How a node's target or a pod's place comes about."),
     "catalogue": Listed("joulie.cli.catalogue", LOOK, "The CPUs and GPUs that Joulie knows."),
     "demo": Listed("joulie.cli.demo", RUN, "A tour on a bundled example cluster."),
+    "operator": Listed("joulie.cli.operator", RUN, "Decides for a live cluster and writes it."),
     "config": Listed("joulie.cli.config", SET_UP, "Every setting with value, default and meaning."),
     "crds": Listed("joulie.cli.crds", SET_UP, "The custom resource definitions, for kubectl apply."),
     "completion": Listed("joulie.cli.completion", SET_UP, "Tab completion for bash, zsh or fish."),
@@ -29,7 +30,7 @@ _EPILOG = """\b
 Examples:
   joulie demo
   kubectl get nodes,pods -A -o json | joulie plan -f -
-  joulie explain node gpu-a1 -f cluster.yaml
+  joulie explain node gpu-b2 -f cluster.yaml
 
 \b
 Each command explains itself: joulie plan --help

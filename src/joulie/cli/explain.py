@@ -15,8 +15,8 @@ TABLE = {
 
 _EPILOG = """\b
 Examples:
-  joulie explain node gpu-a1 -f cluster.yaml
-  joulie explain pod team-a/train-0 -f cluster.yaml --what-if
+  joulie explain node gpu-b2 -f cluster.yaml
+  joulie explain pod ml/finetune-0 -f cluster.yaml --what-if
 """
 
 

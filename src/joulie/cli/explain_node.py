@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  joulie explain node gpu-a1 -f cluster.yaml
-  joulie explain node gpu-a1 -f cluster.yaml --policy queue_aware_v1
-  kubectl get nodes,pods -A -o json | joulie explain node gpu-a1 -f - --selector ''
+  joulie explain node gpu-b2 -f cluster.yaml
+  joulie explain node gpu-b2 -f cluster.yaml --policy queue_aware_v1
+  kubectl get nodes,pods -A -o json | joulie explain node gpu-b2 -f - --selector ''
 """
 
 

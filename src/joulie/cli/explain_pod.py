@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  joulie explain pod team-a/train-0 -f cluster.yaml
-  joulie explain pod team-a/train-0 -f cluster.yaml --why-not gpu-b1
-  kubectl get nodes,pods -A -o json | joulie explain pod team-a/train-0 -f - --what-if --selector ''
+  joulie explain pod ml/finetune-0 -f cluster.yaml
+  joulie explain pod ml/finetune-0 -f cluster.yaml --why-not gpu-c2
+  kubectl get nodes,pods -A -o json | joulie explain pod ml/finetune-0 -f - --what-if
 
 \b
 How to read it:
-  headroom  percent of the node's power budget that is free: without the pod → with it; weighs 0.7
+  headroom  percent of its power budget that is free: without the pod → with it; weighs 0.7
   cooling   0.15 points for each percent of cooling capacity that is left
   trend     falling power is worth up to +25, rising power down to −25
   profile   eco nodes attract standard pods
@@ -37,8 +37,8 @@ How to read it:
 def command(source: Source, out: Output, pod: str, why_not: str | None, what_if: bool) -> None:
     """Where a pod would go, and why not elsewhere.
 
-    Nodes are listed best first: those that would take the pod, then those without room for it, then those that Joulie's
-    filter rejects. Free cores and GPUs are counted from the pods in the files, as kube-scheduler would; its other
+    Nodes are listed best first: those that would take the pod, then those that Joulie's filter rejects, then those
+    without room for it. Free cores and GPUs are counted from the pods in the files, as kube-scheduler would; its other
     rules (taints, affinities, volumes) are not looked at.
     """
     from joulie.cli.candidates import candidates

@@ -83,5 +83,7 @@ def _supply(cluster: Cluster, node: Node) -> str:
 
 
 def _density(machine: Machine) -> str:
-    cores = f"{_n(machine.cores)} / 192 cores"
-    return f"mean of {cores} and {_n(machine.gpu_count)} / 8 GPUs" if machine.gpu_count else cores
+    cores = f"{_n(machine.cores)} / 192 cores × 100"
+    if not machine.gpu_count:
+        return f"{cores}, at most 100"
+    return f"mean of {cores} and {_n(machine.gpu_count)} / 8 GPUs × 100, each at most 100"

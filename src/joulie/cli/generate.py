@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from joulie.cli.command_reference import cli_reference
 from joulie.cli.reference import api_page, catalogue_page, settings_page
 from joulie.cluster.crds import crd_yaml, crds
 
@@ -22,6 +23,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/settings.md": settings_page,
     "docs/reference/api.md": api_page,
     "docs/reference/catalogue.md": catalogue_page,
+    "docs/reference/cli.md": cli_reference,
 }
 
 

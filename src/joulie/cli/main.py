@@ -26,21 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one run. Nothing but `JOULIE_DEBUG=1` ever shows a traceback."""
+    _open_what_was_closed()
     _write_what_the_terminal_can_show()
+    name = program_name(sys.argv[0])
     try:
-        code = root.main(
-            args=None if arguments is None else list(arguments),
-            prog_name=program_name(sys.argv[0]),
-            complete_var=COMPLETION_VARIABLE,
-            standalone_mode=False,
-        )
+        code = _complete(name) if COMPLETION_VARIABLE in os.environ else _command(name, arguments)
         sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
     except BrokenPipeError:
         return _reader_left()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except click.UsageError as error:
-        return _fail(error, f"{_usage(error)} see: {_place(error)} --help", WRONG_USAGE)
+        place = error.ctx.command_path if error.ctx else name
+        return _fail(error, f"{_usage(error)} see: {place} --help", WRONG_USAGE)
     except click.ClickException as error:
         return _fail(error, error.format_message(), error.exit_code)
     except JoulieError as error:
@@ -50,7 +48,25 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort, so that nobody is ever shown a traceback
         said = f"{type(error).__name__}: {error}"
         return _fail(error, f"unexpected {said}; please report it with what {DEBUG_VARIABLE}=1 shows", FAILED)
-    return code if isinstance(code, int) else 0
+    return code
+
+
+def _command(name: str, arguments: Sequence[str] | None) -> int:
+    """Like click's own `main`, which handles pipes and interrupts in its own way."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        with root.make_context(name, list(given)) as context:
+            root.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    return 0
+
+
+def _complete(name: str) -> int:
+    """What the shell's completion script asks for."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(root, {}, name, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
 
 
 def program_name(path: str) -> str:
@@ -63,10 +79,6 @@ def _usage(error: click.UsageError) -> str:
     said = error.format_message().rstrip(".")
     said = said[:1].lower() + said[1:]
     return said if said.endswith("?") else f"{said};"
-
-
-def _place(error: click.UsageError) -> str:
-    return error.ctx.command_path if error.ctx else program_name(sys.argv[0])
 
 
 def _fail(error: BaseException, message: str, code: int) -> int:
@@ -83,6 +95,13 @@ def _reader_left() -> int:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return PIPE_CLOSED
+
+
+def _open_what_was_closed() -> None:
+    """A process can be started without streams: then there is nothing to read, and what it writes goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _write_what_the_terminal_can_show() -> None:

@@ -86,9 +86,7 @@ def node_document(story: NodeStory) -> dict[str, Any]:
     return {
         "node": story.node.name,
         "leftOut": story.left_out or None,
-        "hardware": {
-            fact.name: {"value": fact.value, "unit": fact.unit, "source": fact.source} for fact in story.facts
-        },
+        "hardware": {_key(fact.name): _named(fact.value, fact.unit, source=fact.source) for fact in story.facts},
         "policy": plan.policy,
         "rank": story.rank,
         "eligible": len(plan.assignments),
@@ -97,7 +95,7 @@ def node_document(story: NodeStory) -> dict[str, Any]:
         "pin": story.pin.name if story.pin else None,
         "guardPods": story.guard_pods,
         "twin": None if story.twin_row is None else plan.twins.status(story.twin_row),
-        "formulas": {_key(f.name): {"value": f.value, "unit": f.unit, "from": f.text} for f in story.formulas},
+        "formulas": {_key(f.name): _named(f.value, f.unit, formula=f.text) for f in story.formulas},
     }
 
 
@@ -171,6 +169,10 @@ def _value(fact: Fact | Formula) -> str:
         return "–"
     shown = fact.value if isinstance(fact.value, str) else plain(fact.value, 2)
     return f"{shown} {fact.unit}".strip()
+
+
+def _named(value: float | str | None, unit: str, **more: str) -> dict[str, Any]:
+    return {"value": value, "unit": unit, **more}
 
 
 def _key(name: str) -> str:

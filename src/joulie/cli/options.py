@@ -84,7 +84,7 @@ def _ambient(text: str) -> float:
         raise ValueError(f"{text!r} cannot be used: allowed is {parser.allowed}") from None
 
 
-_FILENAME = click.option(
+filename_option = click.option(
     "-f",
     "--filename",
     "filenames",
@@ -150,7 +150,7 @@ def pod_options(function: Callback) -> Callback:
 def reads_objects(function: Callback) -> Callback:
     """Adds -f, --now, --policy and --selector; the function gets them as its first argument, a `Source`."""
 
-    @_FILENAME
+    @filename_option
     @_SELECTOR
     @_POLICY
     @_NOW

@@ -41,8 +41,8 @@ def print_story(console: Console, found: Candidates, why_not: str | None) -> Non
     sentence = _why_not(found, ranked, why_not)
     if sentence:
         console.print(sentence, soft_wrap=True)
-    if ranked and all(candidate.score.breakdown is None for candidate in ranked):
-        console.print("no node has a fresh twin, so all scores are neutral; for real numbers: --what-if")
+    if found.hint():
+        console.print(found.hint(), soft_wrap=True)
 
 
 def story_document(found: Candidates, why_not: str | None) -> dict[str, Any]:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  joulie score -f cluster.yaml --pod team-a/train-0
+  joulie score -f cluster.yaml --pod ml/finetune-0
   joulie score -f cluster.yaml --pod-file new-pod.yaml -o json
-  kubectl get nodes,pods -A -o json | joulie score -f - --pod team-a/train-0 --what-if --selector ''
+  kubectl get nodes,pods -A -o json | joulie score -f - --pod ml/finetune-0 --what-if
 
 \b
 How to read it:
@@ -24,7 +24,7 @@ How to read it:
   50 is the neutral score of a node without a twin, or with one that is too old
 
 \b
-For the story behind the numbers: joulie explain pod team-a/train-0 -f cluster.yaml
+For the story behind the numbers: joulie explain pod ml/finetune-0 -f cluster.yaml
 """
 
 

@@ -25,6 +25,8 @@ def print_scores(console: Console, found: Candidates) -> None:
     """Every node of the cluster."""
     console.print(Text(f"{found.pod_name}: {asks(found)}"), soft_wrap=True)
     score_lines(found.best_first()).print(console)
+    if found.hint():
+        console.print(found.hint(), soft_wrap=True)
 
 
 def asks(found: Candidates) -> str:
@@ -69,7 +71,7 @@ def _breakdown(candidate: Candidate, terms: Sequence[str]) -> list[Cell]:
 
 def _note(candidate: Candidate) -> str:
     if not candidate.score.feasible:
-        return f"rejected: {candidate.state}, pod is performance"
+        return f"rejected: {candidate.state} node"
     if candidate.misfit:
         return candidate.misfit
     return candidate.score.reason if candidate.score.breakdown is None else ""

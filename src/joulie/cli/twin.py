@@ -20,7 +20,7 @@ Examples:
 
 \b
 How to read it:
-  headroom  room for more work: how far the caps are open times how much cooling is left; 100 is all, 0 none
+  headroom  room for more work: how far the caps are open × how much cooling is left; 100 is all
   cooling   share of the cooling capacity that the node would use at its caps
   supply    share of the rack's power capacity in use
   draws     power now; from files always estimated from caps and requests (source: static)

@@ -17,6 +17,8 @@ def contents(paths: Sequence[str], stdin: BinaryIO) -> Iterator[tuple[str, bytes
     """Name and text of each file; a folder stands for the manifests in it, `-` for standard input."""
     if paths.count("-") > 1:
         raise InputError(f"{STANDARD_INPUT}: given twice")
+    if "" in paths:  # an unset variable in a script; it must not stand for the current folder
+        raise InputError("a file name is empty")
     for path in paths:
         if path == "-":
             yield STANDARD_INPUT, _text(STANDARD_INPUT, _read(STANDARD_INPUT, stdin))
@@ -30,12 +32,17 @@ def _files(path: str) -> list[Path]:
     try:
         if not place.is_dir():
             return [place]
-        files = sorted(file for file in place.iterdir() if file.suffix in MANIFEST_SUFFIXES and file.is_file())
+        files = sorted(file for file in place.iterdir() if file.suffix in MANIFEST_SUFFIXES and _is_manifest(file))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {_reason(error)}") from None
     if not files:
         raise InputError(f"{path}: the folder holds no {', '.join(MANIFEST_SUFFIXES)} file")
     return files
+
+
+def _is_manifest(file: Path) -> bool:
+    """Files, and links that lead nowhere: a cluster without what they stand for must not be planned in silence."""
+    return file.is_file() or (file.is_symlink() and not file.exists())
 
 
 def _read(name: str, source: Path | BinaryIO) -> bytes:

@@ -25,10 +25,14 @@ class _Head(Struct):
 
 
 class Heard(NamedTuple, Generic[T]):
-    """What events brought: changes to tell, and the version to resume at ("" where they named none)."""
+    """What events brought: changes to tell, the version to resume at ("" where they named none), and a fault.
+
+    A fault is an event about no object: the changes before it hold, but nothing can be resumed after it.
+    """
 
     changes: list[Change[T]]
     version: str
+    fault: str = ""
 
 
 _HEAD = msgspec.json.Decoder(_Head)
@@ -70,30 +74,41 @@ class Ledger(Generic[T]):
         return [*map(Deleted, gone), Synced(len(self._versions))]
 
     def take_events(self, events: Sequence[Event]) -> Heard[T]:
-        """Changes that are news; ValueError for an event about no object, which nothing can be resumed after."""
+        """Changes that are news, in their order, up to the first event that cannot be read."""
         changes: list[Change[T]] = []
         version = ""
         for event in events:
-            metadata = _HEAD.decode(event.object).metadata
+            try:
+                metadata = _HEAD.decode(event.object).metadata
+            except ValueError as error:
+                return Heard(changes, version, f"metadata: {error}")
+            if not metadata.name and event.type != BOOKMARK:
+                return Heard(changes, version, "metadata.name: missing")
             version = metadata.resource_version or version
-            if event.type == BOOKMARK:
-                continue
             key = _key(metadata)
-            if not metadata.name:
-                raise ValueError(f"{event.type} event without metadata.name")
             if event.type == DELETED:
                 if self._versions.pop(key, None) is not None:
                     changes.append(Deleted(key))
-            elif self._versions.get(key) != metadata.resource_version:
+            elif event.type != BOOKMARK and self._versions.get(key) != metadata.resource_version:
                 changes.append(self._told(key, metadata.resource_version, event.object))
         return Heard(changes, version)
 
     def _told(self, key: str, version: str, item: Raw) -> Change[T]:
         self._versions[key] = version
         try:
-            return Upserted(key, self._decode(bytes(item)))
+            return Upserted(key, self._decode(bytes(item)), _number(version))
         except ValueError as error:
             return Broken(key, str(error))
+
+
+def version_of(data: bytes) -> int:
+    """The version of one object as a number, as `Upserted` tells it."""
+    return _number(_HEAD.decode(data).metadata.resource_version)
+
+
+def _number(version: str) -> int:
+    """Kubernetes promises since 1.35 that versions are numbers that grow, and etcd always made them so."""
+    return int(version) if version.isdecimal() else 0
 
 
 def _key(metadata: _Metadata) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec import Raw
@@ -41,6 +41,6 @@ class ListWatch(Protocol):
 
     async def list_page(self, scope: Scope, continue_token: str) -> Page: ...
 
-    def watch_from(self, scope: Scope, resource_version: str) -> AsyncIterator[Sequence[Event]]:
+    def watch_from(self, scope: Scope, resource_version: str) -> AsyncGenerator[Sequence[Event], None]:
         """What arrived together comes together; ends when the server ends the watch in good order."""
         ...

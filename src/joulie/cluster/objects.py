@@ -65,6 +65,8 @@ def objects_in(bodies: Sequence[Body], implied: Kind = _NO_KIND) -> Iterator[Fou
             raise ObjectError(f"has no kind{hint}", body)
         if not kind.api_version:
             raise ObjectError("apiVersion: missing", body, kind.kind)
+        if "List".startswith(kind.kind) and kind.kind != "List" and isinstance(header.items, list):
+            raise ObjectError(f"kind: {kind.kind!r} holds items but is no List: is the file cut off?", body)
         if kind.kind.endswith("List") and (header.items is not UNSET or kind.kind == "List"):
             yield from objects_in(_items(header, body), _kind_of_items(kind))
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
@@ -46,7 +46,7 @@ class Reflector(Generic[T]):
         self._ledger = Ledger(decode)
         self._version = ""  # "": to be listed
 
-    async def batches(self) -> AsyncIterator[Sequence[Change[T]]]:
+    async def batches(self) -> AsyncGenerator[Sequence[Change[T]], None]:
         """Changes for ever, as the port promises."""
         while not self._closed.is_set():
             began_s = self._clock()
@@ -65,7 +65,7 @@ class Reflector(Generic[T]):
             if not self._closed.is_set():
                 await self._before_next_try(error, lasted_s=self._clock() - began_s)
 
-    async def _list(self) -> AsyncIterator[Sequence[Change[T]]]:
+    async def _list(self) -> AsyncGenerator[Sequence[Change[T]], None]:
         self._ledger.begin_list()
         token, pages, total = "", 0, 0
         while True:
@@ -82,18 +82,18 @@ class Reflector(Generic[T]):
             if not token:
                 return
 
-    async def _follow(self) -> AsyncIterator[Sequence[Change[T]]]:
-        async with aclosing(self._server.watch_from(self._scope, self._version)) as watch:  # type: ignore[type-var]
+    async def _follow(self) -> AsyncGenerator[Sequence[Change[T]], None]:
+        async with aclosing(self._server.watch_from(self._scope, self._version)) as watch:
             async for events in watch:
                 self._observer.contact(self._scope.resource)
-                try:
-                    changes, version = self._ledger.take_events(events)
-                except ValueError as error:
-                    self._version = ""  # what was in that event can only be had by listing
-                    raise ClusterError(f"an event that cannot be read: {error}") from None
+                changes, version, fault = self._ledger.take_events(events)
                 self._version = version or self._version
+                if fault:
+                    self._version = ""  # what was in that event can only be had by listing
                 if changes:
                     yield changes
+                if fault:
+                    raise ClusterError(f"an event that cannot be read: {fault}")
 
     async def _before_next_try(self, error: ClusterError | None, lasted_s: float) -> None:
         """Waits after anything but a good long watch: a server that ends each at once must not be hammered."""

@@ -16,6 +16,7 @@ from joulie.model.snapshot import Node, Pin, Pod, WorkloadClass
 
 DEFAULT_NAMESPACE = "default"
 LONGEST_NAME = 253
+MOST_OF_A_NODE = 65_536  # cores or GPUs, as NodeHardware's counts; a twin of more could not be written
 
 _OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
 _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -55,9 +56,12 @@ def _capacity(status: NodeStatus | None, resource: str) -> float:
     for side, resources in (("capacity", status.capacity), ("allocatable", status.allocatable)):
         if resources and resource in resources:
             try:
-                return parse_quantity(resources[resource])
+                capacity = parse_quantity(resources[resource])
             except ValueError as error:
                 raise ValueError(f"status.{side}.{resource}: {error}") from None
+            if capacity > MOST_OF_A_NODE:
+                raise ValueError(f"status.{side}.{resource}: {capacity:g} is out of range (up to {MOST_OF_A_NODE})")
+            return capacity
     return 0.0
 
 
@@ -126,7 +130,7 @@ def _scheduled_at_s(status: PodStatus) -> float | None:
     """When the scheduler bound the pod; a time that cannot be read is no reason to refuse the pod."""
     for condition in status.conditions or ():
         if condition.type == "PodScheduled":
-            if condition.status != "True" or condition.last_transition_time is None:
+            if condition.status not in ("True", "") or condition.last_transition_time is None:
                 return None
             try:
                 return parse_time_s(condition.last_transition_time)

@@ -61,6 +61,14 @@ def pinned_caps(machine: Machine, pin: Pin, settings: PlanSettings) -> Caps:
     )
 
 
+def watts_left_out(machine: Machine, pin: Pin) -> str:
+    """What of a pin cannot be written because no maximum is known; empty where all of it can."""
+    cpu = pin.cpu_cap_w is not None and not machine.cpu_max_known
+    gpu = pin.gpu_cap_w is not None and machine.gpu_count > 0 and not machine.gpu_max_known
+    devices = " and ".join(name for name, left_out in (("CPU", cpu), ("GPU", gpu)) if left_out)
+    return f"its {devices} watts cannot be used: the maximum is not known" if devices else ""
+
+
 def caps_as_written(machine: Machine, twin: NodeTwin | None) -> Caps:
     """The caps that a twin's spec holds already, for nodes that are left as they are."""
     spec = twin.spec if twin else None

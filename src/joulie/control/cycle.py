@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.control.caps import caps_as_written, pinned_caps, profile_caps
+from joulie.control.caps import caps_as_written, pinned_caps, profile_caps, watts_left_out
 from joulie.control.density import densest_first
 from joulie.control.pins import pins_in_force
 from joulie.control.plan import PINNED, Assignment, Plan
@@ -128,6 +128,8 @@ def _assignment(
         caps = profile_caps(machine, PERFORMANCE, settings)
     elif pin is not None:
         caps = pinned_caps(machine, pin, settings)
+        if left_out := watts_left_out(machine, pin):
+            reason = f"{reason}; {left_out}"
     else:
         caps = profile_caps(machine, wanted, settings)
     return Assignment(machine, wanted, state, view.state, view.density, caps, reason, PINNED if pin else policy)

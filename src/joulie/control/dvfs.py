@@ -61,14 +61,16 @@ class DvfsState(Struct, frozen=True):
 
 def step(state: DvfsState, seen: Observation, settings: DvfsSettings) -> tuple[DvfsState, tuple[SetThrottle, ...]]:
     """One tick: the next state, and the commands to execute (none or one)."""
-    if seen.cap_w is None:
+    if seen.cap_w is None:  # a closed loop that starts later must not resume from what was heard before
+        state = replace(state, cap_w=None, readings_w=(), ema_w=None, above=0, below=0, blind_ticks=0)
         return _open_loop(state, seen, "the cap is known in percent alone")
     if seen.cap_w != state.cap_w:  # a new target: what was learnt about the old one does not help
         state = replace(state, cap_w=seen.cap_w, above=0, below=0, step_pct=None, direction=0)
     if not _is_believable(seen):
-        state = replace(state, blind_ticks=state.blind_ticks + 1, above=0, below=0, readings_w=(), ema_w=None)
-        if state.blind_ticks <= TICKS_TO_HOLD:
+        state = replace(state, blind_ticks=state.blind_ticks + 1)
+        if state.blind_ticks <= TICKS_TO_HOLD:  # a dropped reading moves nothing: else every second one could blind us
             return state, ()
+        state = replace(state, above=0, below=0, readings_w=(), ema_w=None)
         return _open_loop(state, seen, f"no believable power reading for {state.blind_ticks} ticks")
     state = _listen(state, seen, settings)
     return _act(state, seen, settings)

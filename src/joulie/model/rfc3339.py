@@ -9,6 +9,8 @@ _FORM = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
+_EARLIEST_S = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LATEST_S = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp() + 1
 
 
 def parse_time_s(text: str) -> float:
@@ -26,8 +28,12 @@ def parse_time_s(text: str) -> float:
         raise ValueError(f"{text!r} is not a time: {error}") from None
     if second > 60:
         raise ValueError(f"{text!r} is not a time: second must be in 0..60")
-    seconds = moment.timestamp() + (1.0 if second == 60 else 0.0) + float(fraction or 0)
-    return seconds - offset.total_seconds() if sign != "-" else seconds + offset.total_seconds()
+    # Microseconds at most: with more digits a float would round the time up into the next second.
+    seconds = moment.timestamp() + (1.0 if second == 60 else 0.0) + float((fraction or "0")[:7])
+    seconds += offset.total_seconds() if sign == "-" else -offset.total_seconds()
+    if not _EARLIEST_S <= seconds < _LATEST_S:  # the offset may lead out of the calendar
+        raise ValueError(f"{text!r} is not a time: in UTC its year is out of range")
+    return seconds
 
 
 def format_time(time_s: float) -> str:

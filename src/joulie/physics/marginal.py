@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
+LEAST_TOTAL = 1e-12  # far below the smallest quantity of Kubernetes; less cannot be divided by
+
 
 def share(asked: Numbers | float, inverse_total: Numbers) -> Numbers:
     """The part of a node that a pod asks for, at most all of it; nothing where the node has nothing to share.
@@ -18,7 +20,7 @@ def share(asked: Numbers | float, inverse_total: Numbers) -> Numbers:
 
 def inverse(total: Numbers) -> Numbers:
     """1/total, and 0 where there is nothing to divide."""
-    return np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    return np.divide(1.0, total, out=np.zeros_like(total), where=total >= LEAST_TOTAL)
 
 
 def marginal_power_w(

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from joulie.model.selector import parse_selector
 
@@ -112,11 +112,15 @@ def _url(text: str) -> str:
     return text
 
 
+# As hardware may report it: zero or less counts as absent.
+CapWatts = Annotated[float, Meta(ge=-1_000_000, le=1_000_000)]
+
+
 class GpuModelCaps(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Cap range of one GPU model, from `GPU_MODEL_CAPS_JSON`."""
 
-    min_cap_watts: float | None = None
-    max_cap_watts: float | None = None
+    min_cap_watts: CapWatts | None = None
+    max_cap_watts: CapWatts | None = None
 
 
 def _gpu_model_caps(text: str) -> Mapping[str, GpuModelCaps]:

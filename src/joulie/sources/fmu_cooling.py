@@ -30,6 +30,7 @@ INPUTS = ("nodePowerW", "ambientC")
 OUTPUT = "coolingStress"
 MOST_STEPS = 10_000
 _FLOAT_TYPES = ("Real", "Float64")  # as FMI 2.0 and FMI 3.0 call it
+_FATAL = 4  # the status after which the standard allows no further call: FMUs crash the process then
 
 
 class Experiment(NamedTuple):
@@ -50,6 +51,26 @@ class FmuLog:
         """Called by FMI 2.0 and 3.0 with different arguments, of which the last is the message."""
         message = arguments[-1]
         self.last = message.decode(errors="replace")[:200] if isinstance(message, bytes) else ""
+
+
+class Instance:
+    """A running FMU, and what may still be called on it."""
+
+    def __init__(self, fmu: Any) -> None:
+        self.fmu = fmu
+        self.is_fresh = True  # nothing was simulated yet
+        self.has_stepped = False  # the last simulation came to its end
+        self.is_lost = False  # it failed fatally
+
+    def release(self) -> None:
+        """Ends it as far as the standard allows in its state."""
+        if self.is_lost:
+            return
+        if self.has_stepped:
+            with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+                self.fmu.terminate()
+        with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+            self.fmu.freeInstance()
 
 
 class FmuCoolingModel:
@@ -74,8 +95,7 @@ class FmuCoolingModel:
         self._output = [_reference(description, OUTPUT, "output", self._origin)]
         self._experiment = _experiment(description, self._origin)
         self._is_fmi3 = description.fmiVersion.startswith("3")
-        self._fmu = self._instantiate(fmpy, path, description)
-        self._is_fresh = True
+        self._instance = self._instantiate(fmpy, path, description)
 
     def stress(self, node_power_w: ArrayLike, ambient_c: ArrayLike) -> Numbers:
         """Takes numbers and arrays; simulates each distinct pair once."""
@@ -88,29 +108,41 @@ class FmuCoolingModel:
         return np.asarray(results[position.ravel()].reshape(power_w.shape))
 
     def _simulate(self, power_w: float, air_c: float) -> float:
-        fmu, (start_s, step_s, steps) = self._fmu, self._experiment
+        instance = self._instance
+        if instance.is_lost:
+            raise PluginError(f"{self._origin}: failed fatally before and cannot be used again")
         with _complaints(PluginError, f"{self._origin}: failed at {power_w:g} W and {air_c:g} °C", self._log):
-            if not self._is_fresh:
-                fmu.reset()
-            self._is_fresh = False
-            if self._is_fmi3:
-                fmu.enterInitializationMode(startTime=start_s)
-                set_values, get_values = fmu.setFloat64, fmu.getFloat64
-            else:
-                fmu.setupExperiment(startTime=start_s)
-                fmu.enterInitializationMode()
-                set_values, get_values = fmu.setReal, fmu.getReal
-            set_values(self._inputs, [power_w, air_c])
-            fmu.exitInitializationMode()
-            for step in range(steps):
-                set_values(self._inputs, [power_w, air_c])
-                fmu.doStep(currentCommunicationPoint=start_s + step * step_s, communicationStepSize=step_s)
-            stress = float(get_values(self._output)[0])
+            try:
+                if not instance.is_fresh:
+                    instance.fmu.reset()
+                instance.is_fresh = instance.has_stepped = False
+                stress = self._run(instance.fmu, [power_w, air_c])
+                instance.has_stepped = True
+            except Exception as error:
+                instance.is_lost = getattr(error, "status", None) == _FATAL
+                raise
         if not math.isfinite(stress):
             raise PluginError(f"{self._origin}: {OUTPUT} is {stress} at {power_w:g} W and {air_c:g} °C")
         return stress
 
-    def _instantiate(self, fmpy: ModuleType, path: str, description: Any) -> Any:
+    def _run(self, fmu: Any, inputs: list[float]) -> float:
+        """The output at the end of the experiment."""
+        start_s, step_s, steps = self._experiment
+        if self._is_fmi3:
+            fmu.enterInitializationMode(startTime=start_s)
+            set_values, get_values = fmu.setFloat64, fmu.getFloat64
+        else:
+            fmu.setupExperiment(startTime=start_s)
+            fmu.enterInitializationMode()
+            set_values, get_values = fmu.setReal, fmu.getReal
+        set_values(self._inputs, inputs)
+        fmu.exitInitializationMode()
+        for step in range(steps):
+            set_values(self._inputs, inputs)
+            fmu.doStep(currentCommunicationPoint=start_s + step * step_s, communicationStepSize=step_s)
+        return float(get_values(self._output)[0])
+
+    def _instantiate(self, fmpy: ModuleType, path: str, description: Any) -> Instance:
         """A running instance; it and its unpacked files go when this model does."""
         folder = tempfile.mkdtemp(prefix="joulie-fmu-")
         remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -121,8 +153,9 @@ class FmuCoolingModel:
         except JoulieError:
             remove()
             raise
-        weakref.finalize(self, _release, fmu)  # runs before the folder is removed: last registered, first called
-        return fmu
+        instance = Instance(fmu)
+        weakref.finalize(self, instance.release)  # before the folder is removed: last registered, first called
+        return instance
 
 
 def _fmpy() -> ModuleType:
@@ -168,10 +201,3 @@ def _experiment(description: Any, origin: str) -> Experiment:
     if steps > MOST_STEPS:
         raise InputError(f"{origin}: its default experiment has {steps} steps; at most {MOST_STEPS} are taken")
     return Experiment(start_s, step_s, steps)
-
-
-def _release(fmu: Any) -> None:
-    with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
-        fmu.terminate()
-    with contextlib.suppress(Exception):
-        fmu.freeInstance()

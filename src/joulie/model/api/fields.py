@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-WATTS_LIMIT = 1_000_000.0  # one node; nothing that is sold comes near it
+DEVICE_WATTS_LIMIT = 100_000.0  # one socket or board; nothing that is sold comes near it
+NODE_WATTS_LIMIT = 2 * 65_536 * DEVICE_WATTS_LIMIT  # so that whatever hardware may state, its twin can be written
 
-Watts = Annotated[float, Meta(ge=0, le=WATTS_LIMIT)]
+Watts = Annotated[float, Meta(ge=0, le=NODE_WATTS_LIMIT)]
 # What hardware reports is taken as it comes: a range end of zero or less counts as absent (SPEC 13).
-ReportedWatts = Annotated[float, Meta(ge=-WATTS_LIMIT, le=WATTS_LIMIT)]
+ReportedWatts = Annotated[float, Meta(ge=-DEVICE_WATTS_LIMIT, le=DEVICE_WATTS_LIMIT)]
 Pct = Annotated[float, Meta(ge=0, le=100)]
 Score = Annotated[float, Meta(ge=0, le=100)]
 # `8` and `8.0` read the same, `8.5` does not pass; `multiple_of=1` makes the CRD say integer.

@@ -1,0 +1,60 @@
+"""A watch's answer: JSON objects, one a line, of any length and cut anywhere by the network."""
+
+from __future__ import annotations
+
+from msgspec import Raw, Struct, json
+
+from joulie.cluster.list_watch import ERROR, GONE, Event
+from joulie.cluster.port import ClusterError
+from joulie.cluster.transport import raise_refusal, read_status
+
+
+class LineSplitter:
+    """Whole lines from pieces. What belongs to an unfinished line is kept in parts and joined once."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that this piece completes, without their ends; empty ones are left out."""
+        *lines, rest = piece.split(b"\n")
+        if lines and self._parts:
+            lines[0] = b"".join((*self._parts, lines[0]))
+            self._parts.clear()
+        if rest:
+            self._parts.append(rest)
+        return [line for line in lines if line.strip()]
+
+
+class _WatchEvent(Struct):
+    type: str
+    object: Raw
+
+
+_EVENT = json.Decoder(_WatchEvent)
+
+
+def read_events(lines: list[bytes]) -> tuple[list[Event], ClusterError | None]:
+    """The events up to the first that reports an error, and that error.
+
+    A line that cannot be read counts as a lost version (410): what it said can only be had by listing.
+    """
+    events: list[Event] = []
+    for line in lines:
+        try:
+            event = _EVENT.decode(line)
+        except ValueError as error:
+            return events, ClusterError(f"a watch sent a line that is no event: {error}", status=GONE)
+        if event.type == ERROR:
+            return events, _reported(bytes(event.object))
+        events.append(Event(event.type, event.object))
+    return events, None
+
+
+def _reported(data: bytes) -> ClusterError:
+    said = read_status(data)
+    retry_after_s = None if said.details is None else said.details.retry_after_seconds
+    try:
+        raise_refusal(f"the watch ended: {said.message or 'no reason given'}", said.code or 0, retry_after_s)
+    except ClusterError as error:
+        return error

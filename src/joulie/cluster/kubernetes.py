@@ -1,0 +1,206 @@
+"""The cluster behind a Kubernetes API server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Raw, Struct, field, json
+
+from joulie.cluster.backoff import Backoff
+from joulie.cluster.credentials import Credentials
+from joulie.cluster.events import LineSplitter, read_events
+from joulie.cluster.list_watch import Event, Page, Scope
+from joulie.cluster.observer import ClusterObserver
+from joulie.cluster.port import Change, ClusterError, ConflictError, Decode, MaySend, Resource
+from joulie.cluster.reflector import Reflector
+from joulie.cluster.transport import MERGE_PATCH, Transport
+
+T = TypeVar("T")
+
+PAGE_SIZE = 500
+LIST_TIMEOUT_S = 60.0  # one page, also from a server that is just starting
+# The server ends a watch after this long, by chance between the two, so that not all watches come back at once.
+WATCH_S = (300.0, 600.0)
+# Bookmarks come once a minute; on a kind where nothing ever happened the first comes after two (measured). Without one
+# for this long the connection counts as dead, whatever TCP says.
+WATCH_IDLE_S = 150.0
+_ANSWERS = frozenset({404, 409})  # refusals that are an answer: the server was there and looked
+
+
+class _ListMetadata(Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = field(default="", name="continue")
+
+
+class _List(Struct):
+    metadata: _ListMetadata
+    items: list[Raw] | None = None  # an empty list may come as null
+
+
+_LIST = json.Decoder(_List)
+
+
+class KubernetesCluster:
+    """The port on a real API server.
+
+    A leader election should have a cluster of its own (they are cheap): then no crowd of writes can delay its calls.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        observer: ClusterObserver | None = None,
+        timeout_s: float = 10.0,
+        connections: int = 100,
+        page_size: int = PAGE_SIZE,
+        watch_idle_s: float = WATCH_IDLE_S,
+        watch_s: tuple[float, float] = WATCH_S,
+        backoff: Callable[[], Backoff] = Backoff,
+    ) -> None:
+        self._transport = Transport(credentials, timeout_s=timeout_s, connections=connections)
+        self._observer = observer or ClusterObserver()
+        self._page_size = page_size
+        self._watch_idle_s = watch_idle_s
+        self._watch_s = watch_s
+        self._backoff = backoff
+        self._closed = asyncio.Event()
+
+    # The port
+
+    def watch(
+        self, resource: Resource, decode: Decode[T], *, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncGenerator[Sequence[Change[T]], None]:
+        scope = Scope(resource, label_selector, field_selector)
+        return Reflector(
+            self, scope, decode, closed=self._closed, observer=self._observer, backoff=self._backoff()
+        ).batches()
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
+        return await self._call("get", resource, "GET", _path(resource, namespace, name))
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], *, namespace: str = "", may_send: MaySend | None = None
+    ) -> bytes:
+        path = _path(resource, namespace or _metadata(body, "namespace"))
+        return await self._call("create", resource, "POST", path, body=_body(resource, body), may_send=may_send)
+
+    async def replace(self, resource: Resource, body: Mapping[str, Any], *, namespace: str = "") -> bytes:
+        path = _path(resource, namespace or _metadata(body, "namespace"), _metadata(body, "name"))
+        if not _metadata(body, "resourceVersion"):  # some kinds would be overwritten without a question
+            raise ConflictError(f"PUT {path}: metadata.resourceVersion: missing", status=409)
+        return await self._call("replace", resource, "PUT", path, body=_body(resource, body))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Mapping[str, Any],
+        *,
+        namespace: str = "",
+        status: bool = False,
+        may_send: MaySend | None = None,
+    ) -> bytes:
+        path = _path(resource, namespace, name, status=status)
+        verb = "patch_status" if status else "patch"
+        body = json.encode(patch)
+        return await self._call(verb, resource, "PATCH", path, body=body, content_type=MERGE_PATCH, may_send=may_send)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str | None = None,
+        may_send: MaySend | None = None,
+    ) -> None:
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        path = _path(resource, namespace, name)
+        await self._call("delete", resource, "DELETE", path, body=json.encode(options), may_send=may_send)
+
+    async def close(self) -> None:
+        self._closed.set()
+        await self._transport.close()
+
+    # What the reflector stands on
+
+    async def list_page(self, scope: Scope, continue_token: str) -> Page:
+        """Without a resourceVersion: the newest state there is.
+
+        Version 0 would be answered from any server's cache, perhaps from before what was already told, and caches
+        ignore the limit: 5,000 nodes would come in one piece.
+        """
+        query = {"limit": str(self._page_size), **_selectors(scope)}
+        if continue_token:
+            query["continue"] = continue_token
+        path = scope.resource.path()
+        data = await self._call("list", scope.resource, "GET", path, query=query, timeout_s=LIST_TIMEOUT_S)
+        try:
+            return read_page(data)
+        except ValueError as error:
+            raise ClusterError(f"GET {path}: the answer is no list: {error}") from None
+
+    async def watch_from(self, scope: Scope, resource_version: str) -> AsyncGenerator[Sequence[Event], None]:
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(int(random.uniform(*self._watch_s))),
+            **_selectors(scope),
+        }
+        splitter = LineSplitter()
+        async with self._transport.stream(scope.resource.path(), query, idle_s=self._watch_idle_s) as pieces:
+            self._observer.contact(scope.resource)
+            async for piece in pieces:
+                events, error = read_events(splitter.feed(piece))
+                if events:
+                    yield events
+                if error is not None:
+                    raise error
+
+    async def _call(self, verb: str, resource: Resource, method: str, path: str, **options: Any) -> bytes:
+        began_s = time.monotonic()
+        status = 0
+        try:
+            data = await self._transport.call(method, path, **options)
+            status = 200
+        except ClusterError as error:
+            status = error.status
+            raise
+        finally:
+            if status == 200 or status in _ANSWERS:
+                self._observer.contact(resource)
+            self._observer.answered(verb, resource, status, time.monotonic() - began_s)
+        return data
+
+
+def read_page(data: bytes) -> Page:
+    """A list's answer with its items still encoded; ValueError for anything else."""
+    answer = _LIST.decode(data)
+    return Page(answer.items or (), answer.metadata.resource_version, answer.metadata.continue_)
+
+
+def _path(resource: Resource, namespace: str, name: str = "", *, status: bool = False) -> str:
+    if resource.namespaced and not namespace:
+        raise ClusterError(f"{resource.plural}: a namespace is needed", status=400)
+    return resource.path(namespace, name, status=status)
+
+
+def _metadata(body: Mapping[str, Any], key: str) -> str:
+    return (body.get("metadata") or {}).get(key) or ""
+
+
+def _body(resource: Resource, body: Mapping[str, Any]) -> bytes:
+    return json.encode({"apiVersion": resource.api_version, "kind": resource.kind, **body})
+
+
+def _selectors(scope: Scope) -> dict[str, str]:
+    both = {"labelSelector": scope.label_selector, "fieldSelector": scope.field_selector}
+    return {key: text for key, text in both.items() if text}

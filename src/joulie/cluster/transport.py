@@ -1,0 +1,279 @@
+"""HTTP to the API server: JSON calls with deadlines, and streams. Knows no objects and never tries twice.
+
+Slim on purpose, because an agent on every node carries it: aiohttp alone, no client library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, NoReturn
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from msgspec import Struct, json
+
+from joulie.cluster.credentials import Credentials
+from joulie.cluster.port import ClusterError, ConflictError, MaySend, NotFoundError
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+_HEADERS = {
+    "Accept": JSON,
+    # Compressing a list costs both ends more time than sending it costs inside a data centre.
+    "Accept-Encoding": "identity",
+    "User-Agent": "joulie",
+}
+_UNAUTHORIZED = 401
+_LONGEST_MESSAGE = 300
+
+
+class _Details(Struct, rename="camel"):
+    retry_after_seconds: float | None = None
+
+
+class Status(Struct):
+    """What the API server says when it says no."""
+
+    message: str | None = None
+    reason: str | None = None
+    code: int | None = None
+    details: _Details | None = None
+
+
+_STATUS = json.Decoder(Status)
+
+
+class _Fenced(aiohttp.BytesPayload):
+    """A body that asks once more when it is about to leave.
+
+    Between a caller's own look at the clock and this moment lie other tasks, a wait for a connection, and perhaps a
+    time in which the whole process stood still.
+    """
+
+    def __init__(self, body: bytes, may_send: MaySend) -> None:
+        super().__init__(body)
+        self._may_send = may_send
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        self._ask()
+        await super().write(writer)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._ask()
+        await super().write_with_length(writer, content_length)
+
+    def _ask(self) -> None:
+        if not self._may_send():
+            raise aiohttp.ClientConnectionError("it may no longer be sent")
+
+
+def _fenced(body: bytes | None, may_send: MaySend | None) -> bytes | _Fenced | None:
+    return body if body is None or may_send is None else _Fenced(body, may_send)
+
+
+class Transport:
+    """Connections to one API server. They are opened when first needed, inside the running event loop."""
+
+    def __init__(
+        self, credentials: Credentials, *, timeout_s: float = 10.0, connect_s: float = 5.0, connections: int = 100
+    ) -> None:
+        self._credentials = credentials
+        self._timeout_s = timeout_s
+        self._connect_s = connect_s
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._deadlines: set[asyncio.Timeout] = set()  # of whatever waits for the server now
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_s: float | None = None,
+        may_send: MaySend | None = None,
+    ) -> bytes:
+        """The answer's body; ClusterError within the deadline, waiting for a free connection included."""
+        deadline_s = timeout_s or self._timeout_s
+        try:
+            async with self._within(deadline_s):
+                headers = await self._headers()
+                if body is not None:
+                    headers["Content-Type"] = content_type
+                async with self._open().request(
+                    method,
+                    self._credentials.url + path,
+                    params=query,
+                    data=_fenced(body, may_send),
+                    headers=headers,
+                    **self._options(),
+                ) as response:
+                    data = await response.read()
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+            self._no_answer(method, path, error, deadline_s)
+        if response.status >= 400:
+            self._refused(method, path, response, data)
+        return data
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, query: Mapping[str, str], *, idle_s: float
+    ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
+        """An answer without end, in pieces as they arrive; ClusterError when nothing has come for too long."""
+        try:
+            async with self._within(self._timeout_s):
+                response = await self._open().get(
+                    self._credentials.url + path, params=query, headers=await self._headers(), **self._options()
+                )
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+            self._no_answer("GET", path, error, self._timeout_s)
+        try:
+            if response.status >= 400:
+                self._refused("GET", path, response, await self._rest(path, response))
+            _notice_dead_peers(response)
+            async with contextlib.aclosing(self._pieces(path, response, idle_s)) as pieces:
+                yield pieces
+        finally:
+            _hang_up(response)
+
+    async def close(self) -> None:
+        """Ends all connections; whatever is under way ends with a ClusterError.
+
+        It is woken by its own deadline: closing a session does not wake whoever reads from one of its connections.
+        """
+        self._closed = True
+        now_s = asyncio.get_running_loop().time()
+        for deadline in self._deadlines:
+            if not deadline.expired():
+                deadline.reschedule(now_s)
+        await asyncio.sleep(0)
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # connections are closed by callbacks that have yet to run
+
+    async def _pieces(self, path: str, response: aiohttp.ClientResponse, idle_s: float) -> AsyncGenerator[bytes, None]:
+        while True:
+            try:
+                async with self._within(idle_s):
+                    piece = await response.content.readany()
+            except (TimeoutError, aiohttp.ClientError, OSError) as error:
+                self._no_answer("GET", path, error, idle_s)
+            if not piece:
+                return
+            yield piece
+
+    async def _rest(self, path: str, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            async with self._within(self._timeout_s):
+                return await response.read()
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._no_answer("GET", path, error, self._timeout_s)
+
+    @contextlib.asynccontextmanager
+    async def _within(self, seconds: float) -> AsyncGenerator[None, None]:
+        """A deadline that closing brings forward."""
+        async with asyncio.timeout(seconds) as deadline:
+            self._deadlines.add(deadline)
+            try:
+                yield
+            finally:
+                self._deadlines.discard(deadline)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise ClusterError("the connection to the API server is closed")
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=self._connections, ssl=self._credentials.ssl_context or True)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                headers=_HEADERS,
+                timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=self._connect_s),
+                trust_env=False,  # a proxy for the internet is none for the API server, and asking costs time
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    async def _headers(self) -> dict[str, str]:
+        authorization = await self._credentials.authorization()
+        return {} if authorization is None else {"Authorization": authorization}
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"allow_redirects": False}
+        if self._credentials.server_name:
+            options["server_hostname"] = self._credentials.server_name
+        if self._credentials.proxy:
+            options["proxy"] = self._credentials.proxy
+        return options
+
+    def _no_answer(self, method: str, path: str, error: Exception, deadline_s: float) -> NoReturn:
+        if self._closed:
+            reason = "the connection was closed"
+        elif isinstance(error, aiohttp.ServerTimeoutError):
+            reason = f"no connection within {self._connect_s:.1f} s"
+        elif isinstance(error, TimeoutError):
+            reason = f"no answer within {deadline_s:.1f} s"
+        elif isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
+            reason = f"the server's certificate is not trusted: {error}"
+        else:
+            reason = f"{error}" or type(error).__name__
+        raise ClusterError(_one_line(f"{method} {self._credentials.url}{path}: {reason}")) from None
+
+    def _refused(self, method: str, path: str, response: aiohttp.ClientResponse, data: bytes) -> NoReturn:
+        if response.status == _UNAUTHORIZED:
+            self._credentials.forget()
+        said = read_status(data)
+        asked = response.headers.get("Retry-After", "")
+        retry_after_s = float(asked) if asked.isdecimal() and len(asked) < 10 else None
+        if retry_after_s is None and said.details is not None:
+            retry_after_s = said.details.retry_after_seconds
+        message = said.message or response.reason or "no reason given"
+        raise_refusal(f"{method} {path}: {response.status} {message}", response.status, retry_after_s)
+
+
+def raise_refusal(message: str, status: int, retry_after_s: float | None = None) -> NoReturn:
+    """The error class that belongs to a status."""
+    error_class = {404: NotFoundError, 409: ConflictError}.get(status, ClusterError)
+    raise error_class(_one_line(message), status=status, retry_after_s=retry_after_s) from None
+
+
+def read_status(data: bytes) -> Status:
+    """A Status object; a proxy's error page has none of that, and says nothing."""
+    try:
+        return _STATUS.decode(data)
+    except ValueError:
+        return Status()
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Neither the rest of an endless answer nor the other side's goodbye is waited for: it may never come."""
+    transport = response.connection.transport if response.connection is not None else None
+    if transport is not None:
+        transport.abort()
+    response.close()
+
+
+def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
+    """Lets the kernel find out within half a minute that the other machine is gone, which a silent stream cannot."""
+    transport = response.connection.transport if response.connection is not None else None
+    peer = transport.get_extra_info("socket") if transport is not None else None
+    if peer is None:
+        return
+    with contextlib.suppress(OSError):
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, seconds in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+            if hasattr(socket, option):
+                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+
+
+def _one_line(text: str) -> str:
+    short = text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+    return short if short.isprintable() else " ".join(short.split()).encode("unicode_escape").decode()

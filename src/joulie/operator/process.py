@@ -1,0 +1,190 @@
+"""The operator as a process: election, watches, loop and HTTP together, and an end that hands over at once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from joulie.cluster.lease import LeaderElector, LeaderHooks, LeaseTimes
+from joulie.cluster.observer import ClusterObserver
+from joulie.cluster.port import Cluster, ClusterError, Resource
+from joulie.logs import Log
+from joulie.operator.loop import Brain, Operator
+from joulie.operator.metrics import OperatorMetrics
+from joulie.operator.serving import serve
+from joulie.operator.writes import Write
+from joulie.settings import OperatorSettings
+from joulie.sources.collector import TelemetryCollector
+
+LEASE_NAME = "joulie-operator"
+MISSED_DECISIONS = 5  # a leader that has not decided for so many intervals is not healthy
+
+
+class Place(NamedTuple):
+    """Who this process is and where its lease lies."""
+
+    identity: str
+    namespace: str
+    lease_times: LeaseTimes = LeaseTimes()
+
+
+class _ElectionLog(LeaderHooks):
+    def __init__(self) -> None:
+        self._log = Log("operator")
+        self._fault = ""
+
+    def gained(self) -> None:
+        self._fault = ""
+        self._log.info("this operator leads")
+
+    def lost(self, reason: str) -> None:
+        self._log.warning("this operator no longer leads", reason=reason)
+
+    def leader(self, identity: str) -> None:
+        self._log.info("leader seen", leader=identity or "nobody")
+
+    def failed(self, error: ClusterError) -> None:
+        if str(error) != self._fault:  # once, not every two seconds of an outage
+            self._fault = str(error)
+            self._log.warning("election call failed, it is tried again", error=str(error))
+
+
+class WatchLog(ClusterObserver):
+    """Counts what happens to watches and says it when it changes, so that an outage is a handful of lines."""
+
+    def __init__(self) -> None:
+        self.metrics: OperatorMetrics | None = None
+        self._log = Log("operator")
+        self._listed: set[Resource] = set()
+        self._down: set[Resource] = set()
+
+    def listed(self, resource: Resource, total: int, pages: int) -> None:
+        if resource in self._listed and self.metrics is not None:
+            self.metrics.relists.labels(resource.kind).inc()
+        self._listed.add(resource)
+
+    def contact(self, resource: Resource) -> None:
+        if resource in self._down:
+            self._down.discard(resource)
+            if not self._down:
+                self._log.info("all watches are back")
+
+    def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
+        if self.metrics is not None:
+            self.metrics.watch_errors.labels(resource.kind).inc()
+        if not self._down:
+            self._log.warning("watch failed, it is tried again", kind=resource.kind, reason=reason)
+        self._down.add(resource)
+
+
+async def run(
+    cluster: Cluster,
+    election: Cluster,
+    settings: OperatorSettings,
+    brain: Brain,
+    place: Place,
+    watch_log: WatchLog | None = None,
+) -> int:
+    """Until SIGTERM or SIGINT; exit code 0. `election` is a connection of its own, so writes cannot delay it."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    hooks = _ElectionLog()
+    elector = LeaderElector(
+        election,
+        namespace=place.namespace,
+        name=LEASE_NAME,
+        identity=place.identity,
+        times=place.lease_times,
+        hooks=hooks,
+    )
+    collector = TelemetryCollector(settings, time.time)
+    operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity)
+    if watch_log is not None:
+        watch_log.metrics = operator.metrics
+    server = await serve(
+        settings.metrics_addr,
+        operator.metrics.page,
+        lambda: _sick(operator, settings, elector.is_leader),
+        lambda: None if operator.state.synced else "not all objects are known yet",
+    )
+    watches = asyncio.create_task(operator.watch())
+    elections = asyncio.create_task(elector.run())
+    try:
+        await _first_to_end(asyncio.create_task(operator.run(stop)), watches, elections)
+    finally:
+        elector.stop()  # the loop has ended, so nothing is being written: the next leader may start at once
+        await asyncio.gather(elections, return_exceptions=True)
+        watches.cancel()
+        await asyncio.gather(watches, return_exceptions=True)
+        await server.cleanup()
+        await collector.close()
+    return 0
+
+
+async def run_once(
+    cluster: Cluster,
+    settings: OperatorSettings,
+    brain: Brain,
+    place: Place,
+    show: Callable[[Write], None] | None = None,
+) -> int:
+    """One decision: written while holding the lease, or only shown. Exit code 1 where a write is missing."""
+    collector = TelemetryCollector(settings, time.time)
+    elector = LeaderElector(
+        cluster,
+        namespace=place.namespace,
+        name=LEASE_NAME,
+        identity=place.identity,
+        times=place.lease_times,
+        hooks=_ElectionLog(),
+    )
+    operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity)
+    watches = asyncio.create_task(operator.watch())
+    elections: asyncio.Task[None] | None = None
+    try:
+        await _first_to_end(asyncio.create_task(operator.wait_for_sync()), watches)
+        if show is not None:
+            plan, now_s = await operator.decide()
+            for job in operator.pending_jobs(plan, now_s):
+                for write in job.writes:
+                    show(write)
+            return 0
+        elections = asyncio.create_task(elector.run())
+        while not elector.is_leader():
+            await asyncio.sleep(0.05)
+        outcome = await operator.reconcile(spread=False)
+        return 0 if outcome is not None and not outcome.failed and not outcome.lost_lead else 1
+    finally:
+        elector.stop()
+        if elections is not None:
+            await asyncio.gather(elections, return_exceptions=True)
+        watches.cancel()
+        await asyncio.gather(watches, return_exceptions=True)
+        await collector.close()
+
+
+async def _first_to_end(main: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
+    """Wait for the main task; if another ends first it has failed, and its failure is ours."""
+    try:
+        await asyncio.wait({main, *others}, return_when=asyncio.FIRST_COMPLETED)
+        for task in others:
+            if task.done():
+                task.result()
+        await main
+    finally:
+        main.cancel()
+        await asyncio.gather(main, return_exceptions=True)
+
+
+def _sick(operator: Operator, settings: OperatorSettings, is_leader: Callable[[], bool]) -> str | None:
+    """A leader must decide; one that waits for its turn is healthy."""
+    if not is_leader() or operator.last_turn_s is None:
+        return None
+    silent_s = time.time() - operator.last_turn_s
+    limit_s = MISSED_DECISIONS * max(settings.decision.plan.reconcile_interval_s, 10.0)
+    return f"no decision for {silent_s:.0f} s" if silent_s > limit_s else None

@@ -1,0 +1,39 @@
+"""`/metrics`, `/healthz` and `/readyz` over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from joulie.errors import InputError
+
+Check = Callable[[], str | None]  # the fault, or None
+
+
+async def serve(address: str, page: Callable[[], bytes], healthy: Check, ready: Check) -> web.AppRunner:
+    """Listen until the runner is cleaned up; an address that cannot be had is said in one line."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=page(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    def answer(check: Check) -> Callable[[web.Request], object]:
+        async def handler(_: web.Request) -> web.Response:
+            fault = check()
+            return web.Response(text="ok\n") if fault is None else web.Response(status=503, text=f"{fault}\n")
+
+        return handler
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/healthz", answer(healthy))  # type: ignore[arg-type]
+    app.router.add_get("/readyz", answer(ready))  # type: ignore[arg-type]
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    host, _, port = address.rpartition(":")
+    try:
+        await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise InputError(f"METRICS_ADDR={address!r} cannot be listened on: {error.strerror or error}") from None
+    return runner

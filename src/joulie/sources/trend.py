@@ -1,0 +1,120 @@
+"""How each node's power moves: rolling windows of many nodes in one pair of arrays (SPEC 3).
+
+`power_trend_w_per_min` of `joulie.physics.power` defines the slope; here it is computed for all nodes at once, and a
+test holds the two together. A window holds samples of one tier only: the step from a measured value to an estimate
+is not a trend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+WINDOW_S = 300.0
+FEWEST_SLOTS, MOST_SLOTS = 8, 60
+
+
+class TrendWindows:
+    """The last minutes of every node; the only memory of the operator, empty at start."""
+
+    def __init__(self, max_gap_s: float, window_s: float = WINDOW_S, interval_s: float = 0.0) -> None:
+        """`interval_s` is the usual time between samples.
+
+        Samples that come more than twice as often are thinned out, so that a row spans the window at any rate.
+        """
+        slots = MOST_SLOTS
+        if interval_s > 0:
+            slots = min(MOST_SLOTS, max(FEWEST_SLOTS, math.ceil(2 * window_s / interval_s)))
+        self._max_gap_s = min(max_gap_s, window_s)
+        self._window_s = window_s
+        self._spacing_s = window_s / slots
+        self._row_of: dict[str, int] = {}
+        self._free: list[int] = []
+        self._nodes: list[str] = []  # of the last record, in its order, with their rows
+        self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self._source_code: dict[str, int] = {}
+        self._times_s: Numbers = np.full((0, slots), np.nan)
+        self._power_w: Numbers = np.full((0, slots), np.nan)
+        self._next_slot: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self._last_s: Numbers = np.full(0, -np.inf)
+        self._code: NDArray[np.intp] = np.full(0, -1, dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def record(
+        self, nodes: Sequence[str], sources: Sequence[str], times_s: Sequence[float], power_w: Sequence[float]
+    ) -> None:
+        """One sample a node. Nodes that are not named leave; a gap or another source starts a window anew."""
+        rows = self._rows_of(nodes)
+        code_of = self._source_code
+        codes = np.array([code_of.setdefault(source, len(code_of)) for source in sources], dtype=np.intp)
+        at_s, watts = np.asarray(times_s, dtype=np.float64), np.asarray(power_w, dtype=np.float64)
+        since_last_s = at_s - self._last_s[rows]
+        is_anew = (codes != self._code[rows]) | (np.abs(since_last_s) > self._max_gap_s)
+        anew = rows[is_anew]
+        self._times_s[anew] = np.nan
+        self._next_slot[anew] = 0
+        self._code[rows] = codes
+        is_taken = (is_anew | (since_last_s >= self._spacing_s)) & np.isfinite(watts)
+        taken = rows[is_taken]
+        slots = self._next_slot[taken]
+        self._times_s[taken, slots] = at_s[is_taken]
+        self._power_w[taken, slots] = watts[is_taken]
+        self._next_slot[taken] = (slots + 1) % self._times_s.shape[1]
+        self._last_s[taken] = at_s[is_taken]
+
+    def slopes_w_per_min(self, now_s: float) -> dict[str, float]:
+        """The trend of every node's samples of the last minutes; nodes without one are left out."""
+        slopes = _slopes_w_per_min(self._times_s, self._power_w, now_s - self._window_s)[self._rows].tolist()
+        return {node: slope for node, slope in zip(self._nodes, slopes, strict=True) if slope}
+
+    def _rows_of(self, nodes: Sequence[str]) -> NDArray[np.intp]:
+        names = list(nodes)
+        if names != self._nodes:
+            staying = set(names)
+            for gone in [node for node in self._row_of if node not in staying]:
+                self._free.append(self._row_of.pop(gone))
+            for node in names:
+                if node not in self._row_of:
+                    self._row_of[node] = self._empty_row()
+            self._nodes = names
+            self._rows = np.array([self._row_of[node] for node in names], dtype=np.intp)
+        return self._rows
+
+    def _empty_row(self) -> int:
+        if not self._free:
+            self._grow()
+        row = self._free.pop()
+        self._times_s[row] = np.nan
+        self._last_s[row] = -np.inf
+        self._code[row] = -1
+        return row
+
+    def _grow(self) -> None:
+        old, slots = self._times_s.shape
+        more = max(64, old)
+        self._times_s = np.concatenate([self._times_s, np.full((more, slots), np.nan)])
+        self._power_w = np.concatenate([self._power_w, np.full((more, slots), np.nan)])
+        self._next_slot = np.concatenate([self._next_slot, np.zeros(more, dtype=np.intp)])
+        self._last_s = np.concatenate([self._last_s, np.full(more, -np.inf)])
+        self._code = np.concatenate([self._code, np.full(more, -1, dtype=np.intp)])
+        self._free.extend(range(old + more - 1, old - 1, -1))
+
+
+def _slopes_w_per_min(times_s: Numbers, power_w: Numbers, oldest_s: float) -> Numbers:
+    """Least squares in each row over the samples that are there and not older than `oldest_s`; 0 without two."""
+    is_used = times_s >= oldest_s
+    count = np.maximum(np.count_nonzero(is_used, axis=1), 1)
+    offsets_s = np.where(is_used, times_s - oldest_s, 0.0)
+    watts = np.where(is_used, power_w, 0.0)
+    offsets_s = np.where(is_used, offsets_s - (offsets_s.sum(axis=1) / count)[:, None], 0.0)
+    watts = np.where(is_used, watts - (watts.sum(axis=1) / count)[:, None], 0.0)
+    spread = np.einsum("ij,ij->i", offsets_s, offsets_s)
+    together = np.einsum("ij,ij->i", offsets_s, watts)
+    return np.asarray(together / np.where(spread > 0, spread, 1.0) * 60.0)

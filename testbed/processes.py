@@ -1,0 +1,147 @@
+"""Child processes that are never left behind: each is stopped by its own id, or by the watchdog if we die first."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from testbed import watchdog
+
+STOP_GRACE_S = 10.0
+
+
+class ProcessFailed(Exception):  # noqa: N818 - the process failed, this reports it
+    """A process ended or did not become ready; carries the tail of its log."""
+
+
+class Processes:
+    """All processes of one control plane, with their logs in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._children: list[Child] = []
+        # Its own session: Ctrl-C in a terminal reaches us alone, and we stop the children in the right order.
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", "-S", watchdog.__file__, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def start(self, name: str, command: Sequence[str]) -> Child:
+        """Start it with its output appended to `<name>.log`."""
+        log = self.folder / f"{name}.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+                env=_environment(),
+            )
+        self._tell(f"+{process.pid}")
+        child = Child(name, process, log, self._tell)
+        self._children.append(child)
+        return child
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the children that run now."""
+        return [child.pid for child in self._children if child.running]
+
+    def close(self) -> None:
+        """End the watchdog, which kills what is still running and removes the folder."""
+        if self._watchdog.stdin:
+            self._watchdog.stdin.close()
+        self._watchdog.wait()
+
+    def _tell(self, line: str) -> None:
+        if self._watchdog.stdin is None:
+            raise ProcessFailed("the watchdog has no pipe")
+        self._watchdog.stdin.write(f"{line}\n".encode())
+        self._watchdog.stdin.flush()
+
+
+class Child:
+    """One running process."""
+
+    def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path, tell: Callable[[str], None]) -> None:
+        self.name = name
+        self.log = log
+        self._process = process
+        self._tell = tell
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        """Return once `ready`. If the process ends first or the time is up: ProcessFailed, and it does not run on."""
+        deadline_s = time.monotonic() + timeout_s
+        while not ready():
+            if not self.running:
+                raise ProcessFailed(f"{self.name} ended with code {self._process.returncode}:\n{self.log_tail()}")
+            if time.monotonic() > deadline_s:
+                self.kill()
+                raise ProcessFailed(f"{self.name} was not ready after {timeout_s:.0f} s:\n{self.log_tail()}")
+            time.sleep(0.05)
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Ask it to end; kill it when it has not by then."""
+        self._signal(signal.SIGTERM)
+        try:
+            self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+        self._reap()
+
+    def kill(self) -> None:
+        """End it without a chance to say goodbye."""
+        self._signal(signal.SIGKILL)
+        self._reap()
+
+    def freeze(self) -> None:
+        """Stop its clock: connections stay open and nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The last lines that it wrote."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _signal(self, number: int) -> None:
+        if self.running:
+            self._process.send_signal(number)
+
+    def _reap(self) -> None:
+        self._process.wait()
+        self._tell(f"-{self.pid}")
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now. Somebody may take it before it is used: then start again."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _environment() -> dict[str, str]:
+    """Ours, less what would send loopback traffic through a proxy or point a component at another cluster."""
+    unwanted = {"http_proxy", "https_proxy", "all_proxy", "kubeconfig"}
+    return {name: value for name, value in os.environ.items() if name.lower() not in unwanted}

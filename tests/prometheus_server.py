@@ -1,0 +1,184 @@
+"""A real Prometheus for tests: the one that is installed, else Debian's package, unpacked into the user's cache.
+
+Nothing is installed and no service is started: the package is downloaded and its binary copied out of it. Where that
+cannot be done the tests are skipped with the reason; under `CI=true` they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+
+NEEDED = "needs a real Prometheus"
+READY_WITHIN_S = 30.0
+DOWNLOAD_WITHIN_S = 300.0
+
+
+class PrometheusUnavailableError(Exception):
+    """There is no binary and none could be had; the text says why."""
+
+
+def prometheus_binary() -> Path:
+    """From the search path, from the cache, or from a package that is downloaded once."""
+    installed = shutil.which("prometheus")
+    if installed:
+        return Path(installed)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulie" / "prometheus"
+    cached = sorted(cache.glob("*/prometheus"))
+    return cached[-1] if cached else _download(cache)
+
+
+def _download(cache: Path) -> Path:
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        raise PrometheusUnavailableError("no prometheus on the search path, and no apt-get and dpkg-deb to fetch one")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".download-") as name:
+        folder = Path(name)
+        package = _package(folder)
+        _run(["dpkg-deb", "-x", str(package), "unpacked"], folder)
+        binary = folder / "unpacked" / "usr" / "bin" / "prometheus"
+        if not binary.is_file():
+            raise PrometheusUnavailableError(f"{package.name} holds no usr/bin/prometheus")
+        target = cache / package.name.split("_")[1] / "prometheus"
+        target.parent.mkdir(exist_ok=True)
+        binary.replace(target)  # atomic: two processes may get here at once
+        return target
+
+
+def _package(folder: Path) -> Path:
+    """The .deb, by the machine's package lists, or by lists of our own where it has none."""
+    lists, archives = folder / "lists", folder / "cache"
+    for place in (lists, archives):
+        (place / "partial").mkdir(parents=True)
+    own = ["-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={archives}", "-o", "Debug::NoLocking=1"]
+    try:
+        _run(["apt-get", "-q", "download", "prometheus"], folder)
+    except PrometheusUnavailableError:
+        _run(["apt-get", "-q", *own, "update"], folder)
+        _run(["apt-get", "-q", *own, "download", "prometheus"], folder)
+    return next(folder.glob("prometheus_*.deb"))
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=DOWNLOAD_WITHIN_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PrometheusUnavailableError(f"{' '.join(command[:3])}: {error}") from error
+    if done.returncode != 0:
+        reason = (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]
+        raise PrometheusUnavailableError(f"{' '.join(command[:3])}: {reason}")
+
+
+class PrometheusServer:
+    """A server on a free loopback port that scrapes loopback targets; ended when the `with` block ends."""
+
+    def __init__(self, targets: Sequence[str], scrape_interval: str = "250ms") -> None:
+        self._binary = prometheus_binary()
+        self._config = (
+            f"global: {{scrape_interval: {scrape_interval}, scrape_timeout: {scrape_interval}}}\n"
+            f"scrape_configs: [{{job_name: test, static_configs: [{{targets: {list(targets)}}}]}}]\n"
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = ""
+
+    def __enter__(self) -> PrometheusServer:
+        self._folder = tempfile.TemporaryDirectory(prefix="joulie-prometheus-")
+        folder = Path(self._folder.name)
+        (folder / "prometheus.yml").write_text(self._config)
+        port = _free_port()
+        self.address = f"http://127.0.0.1:{port}"
+        self._log = (folder / "log").open("wb")
+        self._process = subprocess.Popen(
+            [
+                str(self._binary),
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--log.level=warn",
+            ],
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
+        try:
+            self._wait_until_ready(folder / "log")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends the process that was started here, and removes what it stored."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._log.close()
+        self._folder.cleanup()
+
+    def _wait_until_ready(self, log: Path) -> None:
+        deadline_s = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline_s:
+            if self._process is not None and self._process.poll() is not None:
+                break
+            try:
+                with urllib.request.urlopen(f"{self.address}/-/ready", timeout=1) as answer:
+                    if answer.status == 200:
+                        return
+            except OSError:  # not listening yet, or 503 while it starts
+                pass
+            time.sleep(0.05)
+        raise AssertionError(f"Prometheus did not start: {log.read_text(errors='replace')[-500:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def start_prometheus(pytestconfig: pytest.Config) -> type[PrometheusServer]:
+    """Makes servers, which the test enters; skips where there is no Prometheus, and in CI fails."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    try:
+        with capture.global_and_fixture_disabled():
+            prometheus_binary()
+    except PrometheusUnavailableError as unavailable:
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            pytest.fail(f"{NEEDED}, and in CI there is no excuse: {unavailable}", pytrace=False)
+        pytest.skip(f"{NEEDED}: {unavailable}")
+    return PrometheusServer
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+        if isinstance(report.longrepr, tuple) and NEEDED in report.longrepr[2]
+    ]
+    if reasons:
+        terminalreporter.write_sep("!", f"SKIPPED {len(reasons)} tests: {reasons[0]}", red=True, bold=True)

@@ -1,0 +1,236 @@
+"""`joulie twin` and `joulie score`: the stable JSON, and what options change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli_runner import DEMO, NOW, PERFORMANCE, joulie, node, pod, write
+
+BREAKDOWN = [
+    "headroomScore",
+    "coolingTerm",
+    "trendBonus",
+    "profileBonus",
+    "pressureRelief",
+    "podMarginalW",
+    "recentPodsW",
+]
+
+
+def twin(name: str, updated: str = "2026-11-01T12:00:00Z", **status: Any) -> dict[str, Any]:
+    power = {"measuredNodePowerW": 200, "nodeCappedPowerW": 800}
+    return {
+        "apiVersion": "joulie.io/v1alpha1",
+        "kind": "NodeTwin",
+        "metadata": {"name": name},
+        "status": {
+            "schedulableClass": "performance",
+            "predictedCoolingStressScore": 20,
+            "powerMeasurement": power,
+            "lastUpdated": updated,
+            **status,
+        },
+    }
+
+
+def test_twin_json_is_the_status_that_would_be_written(tmp_path: Path) -> None:
+    labels: dict[str, Any] = {"hw__cpu_model": "EPYC 9654", "hw__cpu_sockets": "2"}
+    file = write(tmp_path, node("b", cores=192, **labels), node("a", cores=192, **labels))
+    outcome = joulie("twin", "-f", file, "-o", "json", "--now", "2026-11-01T12:00:00.9Z")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [item["node"] for item in outcome.document] == ["a", "b"]
+    assert outcome.document[1] == {
+        "node": "b",
+        "status": {
+            "schedulableClass": "eco",
+            "predictedPowerHeadroomScore": pytest.approx(72.32),
+            "predictedCoolingStressScore": pytest.approx(9.6),
+            "predictedPsuStressScore": pytest.approx(0.512),
+            "effectiveCapState": {"cpuPct": 60.0},
+            "hardwareDensityScore": 100.0,
+            "powerMeasurement": {
+                "source": "static",
+                "measuredNodePowerW": 128.0,
+                "cpuCappedPowerW": 480.0,
+                "gpuCappedPowerW": 0.0,
+                "nodeCappedPowerW": 480.0,
+                "cpuTdpW": 800.0,
+                "gpuTdpW": 0.0,
+                "nodeTdpW": 800.0,
+                "powerTrendWPerMin": 0.0,
+            },
+            "lastUpdated": "2026-11-01T12:00:00Z",
+        },
+    }
+    assert yaml.safe_load(joulie("twin", "-f", file, "-o", "yaml", *NOW).out) == (
+        joulie("twin", "-f", file, "-o", "json", *NOW).document
+    )
+
+
+def test_ambient_overrides_the_environment(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a"))
+
+    def stress(*more: str, **env: str) -> float:
+        document = joulie("twin", "-f", file, "-o", "json", *more, env=env).document
+        return float(document[0]["status"]["predictedCoolingStressScore"])
+
+    cool = stress()
+    assert stress("--ambient", "30") == pytest.approx(cool + 5)
+    assert stress(AMBIENT_TEMP_C="40") == pytest.approx(cool + 10)
+    assert stress("--ambient", "30", AMBIENT_TEMP_C="40") == pytest.approx(cool + 5)
+
+
+def test_twin_says_when_no_node_is_in_scope(tmp_path: Path) -> None:
+    outcome = joulie("twin", "-f", write(tmp_path, node("a", managed=False)), "-o", "json")
+    assert (outcome.code, outcome.document) == (0, [])
+    assert "--selector ''" in outcome.err
+
+
+def test_twin_table_has_units_and_sums() -> None:
+    lines = joulie("twin", "-f", DEMO, *NOW).out.splitlines()
+    assert lines[6].split() == [
+        *("gpu-b1", "■", "performance", "0.0", "100.0", "%", "22.2", "%", "5,098", "W"),
+        *("6,400", "W", "6,400", "W", "100", "%", "100", "%", "static"),
+    ]
+    assert lines[-1] == "12 nodes draw 23.2 kW of the 34.2 kW that caps allow; hardware 40.5 kW"
+
+
+def test_score_json_has_exactly_the_stable_shape(tmp_path: Path) -> None:
+    file = write(tmp_path, node("b"), node("a"), twin("a"), pod("p"))
+    outcome = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--now", "2026-11-01T12:01:00Z")
+    assert (outcome.code, outcome.err) == (0, "")
+    document = outcome.document
+    assert list(document) == ["pod", "workloadClass", "nodes"]
+    assert (document["pod"], document["workloadClass"]) == ("team/p", "standard")
+    assert [item["node"] for item in document["nodes"]] == ["a", "b"]
+    known, unknown = document["nodes"]
+    assert list(known) == ["node", "feasible", "reason", "score", "breakdown"]
+    assert list(known["breakdown"]) == BREAKDOWN
+    added_w = 0.7 * 224 * 4 / 64
+    assert known["breakdown"]["podMarginalW"] == pytest.approx(added_w)
+    headroom = (800 - 200 - added_w) / 800 * 100
+    assert known["breakdown"]["headroomScore"] == pytest.approx(headroom)
+    assert known["score"] == pytest.approx(0.7 * headroom + 0.15 * 80 - 0.3 * 25)
+    assert (unknown["score"], unknown["breakdown"]) == (50.0, None)
+
+
+def test_a_pod_from_a_file_scores_like_the_same_pod_among_the_objects(tmp_path: Path) -> None:
+    objects = [node("a"), twin("a"), node("b")]
+    inside = write(tmp_path, *objects, pod("p"))
+    outside = write(tmp_path, *objects, name="without.json")
+    only_pod = write(tmp_path, pod("p"), name="pod.json")
+    now = ("--now", "2026-11-01T12:01:00Z", "-o", "json")
+    expected = joulie("score", "-f", inside, "--pod", "team/p", *now)
+    assert joulie("score", "-f", outside, "--pod-file", only_pod, *now) == expected
+    text = Path(only_pod).read_bytes()
+    assert joulie("score", "-f", outside, "--pod-file", "-", *now, stdin=text) == expected
+
+
+def test_a_bound_pod_does_not_compete_with_itself(tmp_path: Path) -> None:
+    bound_at = {
+        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-01T12:00:30Z"}]
+    }
+    file = write(
+        tmp_path,
+        node("a"),
+        twin("a"),
+        {**pod("p", on="a"), "status": bound_at},
+        {**pod("q", on="a"), "status": bound_at},
+    )
+    outcome = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--now", "2026-11-01T12:01:00Z")
+    breakdown = outcome.document["nodes"][0]["breakdown"]
+    assert breakdown["recentPodsW"] == pytest.approx(breakdown["podMarginalW"])
+
+
+def test_a_stale_twin_is_neutral_and_now_decides_what_is_stale(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a"), twin("a"), pod("p"))
+    fresh = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--now", "2026-11-01T12:05:00Z")
+    stale = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--now", "2026-11-01T12:05:01Z")
+    assert fresh.document["nodes"][0]["breakdown"] is not None
+    assert stale.document["nodes"][0]["breakdown"] is None
+
+
+def test_performance_pods_are_kept_off_eco_nodes(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a"), twin("a", schedulableClass="eco"), pod("p", **PERFORMANCE))
+    outcome = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--now", "2026-11-01T12:01:00Z")
+    found = outcome.document["nodes"][0]
+    assert found["feasible"] is False
+    assert found["reason"] == "node is eco, and the pod's class is performance"
+    assert found["score"] > 0
+
+
+def test_what_if_scores_against_the_twins_that_would_be_written(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a"), node("b"), twin("a", schedulableClass="draining"), pod("p"))
+    outcome = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--what-if")
+    by_node = {item["node"]: item for item in outcome.document["nodes"]}
+    assert by_node["a"]["reason"].startswith("performance node, ")
+    assert by_node["b"]["reason"].startswith("eco node, ")
+    assert by_node["b"]["breakdown"]["profileBonus"] == 10.0
+
+
+def test_what_if_takes_the_pod_off_its_node_first(tmp_path: Path) -> None:
+    here = write(tmp_path, node("a"), pod("p", on="a", cpu="32"))
+    pending = write(tmp_path, node("a"), pod("p", cpu="32"), name="pending.json")
+    arguments = ("--pod", "team/p", "-o", "json", "--what-if", *NOW)
+    assert joulie("score", "-f", here, *arguments) == joulie("score", "-f", pending, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("team/trian", "pod 'team/trian' is not in the files; did you mean team/train?"),
+        ("other/train", "pod 'other/train' is not in the files; did you mean team/train?"),
+        ("train", "pod 'train' has no namespace: write NAMESPACE/NAME; did you mean team/train?"),
+        ("zzz/yyy", "pod 'zzz/yyy' is not in the files"),
+    ],
+)
+def test_a_pod_that_is_not_there_is_answered_with_what_comes_near(asked: str, said: str, tmp_path: Path) -> None:
+    outcome = joulie("score", "-f", write(tmp_path, node("a"), pod("train")), "--pod", asked)
+    assert (outcome.code, outcome.complaint) == (2, said)
+
+
+def test_a_pod_file_must_hold_one_pod(tmp_path: Path) -> None:
+    cluster = write(tmp_path, node("a"))
+    empty = write(tmp_path, node("x"), name="empty.json")
+    outcome = joulie("score", "-f", cluster, "--pod-file", empty)
+    assert (outcome.code, outcome.complaint) == (2, f"{empty}: holds no Pod, but exactly one is needed")
+
+
+def test_score_table_lists_takers_first_and_says_what_keeps_the_others() -> None:
+    lines = joulie("score", "-f", DEMO, "--pod", "ml/finetune-0", *NOW).out.splitlines()
+    assert lines[0] == "ml/finetune-0: performance, 16 cores, 2 GPUs"
+    assert [line.split()[0] for line in lines[2:6]] == ["gpu-c2", "gpu-c1", "gpu-b2", "gpu-b1"]
+    assert lines[6].split()[0] == "gpu-b3"
+    assert lines[6].endswith("rejected: eco node")
+    assert any(line.startswith("cpu-a1") and line.endswith("no GPU") for line in lines)
+    assert any(line.startswith("gpu-c4") and line.endswith("0 of 8 GPUs free") for line in lines)
+
+
+def test_neutral_scores_come_with_the_way_to_real_ones(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a", managed=False), pod("p"))
+    without = joulie("score", "-f", file, "--pod", "team/p")
+    assert without.out.splitlines()[-1].endswith("for real numbers: --what-if")
+    out_of_scope = joulie("score", "-f", file, "--pod", "team/p", "--what-if")
+    assert out_of_scope.out.splitlines()[-1].endswith("to take all nodes: --selector ''")
+    real = joulie("score", "-f", file, "--pod", "team/p", "--what-if", "--selector", "")
+    assert "neutral" not in real.out
+
+
+def test_json_is_the_only_thing_on_standard_output(tmp_path: Path) -> None:
+    file = write(tmp_path, node("a"), {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}, pod("p"))
+    for command in (
+        ["plan"],
+        ["twin"],
+        ["score", "--pod", "team/p"],
+        ["explain", "node", "a"],
+        ["explain", "pod", "team/p"],
+    ):
+        outcome = joulie(*command, "-f", file, "-o", "json")
+        assert outcome.code == 0
+        json.loads(outcome.out)
+        assert outcome.err.startswith("joulie: warning: ")
