@@ -11,6 +11,6 @@ pytest_plugins = ["tests.control_plane", "tests.prometheus_server"]
 _PATIENT = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("default", _PATIENT)
-settings.register_profile("fast", _PATIENT, max_examples=25)
+settings.register_profile("fast", _PATIENT, max_examples=15)
 settings.register_profile("explore", _PATIENT, derandomize=False, max_examples=5_000, print_blob=True)
 settings.load_profile("default")

@@ -13,6 +13,8 @@ from joulie.settings import PlanSettings
 
 from .howto_pages import files_of, install, joulie
 
+pytestmark = pytest.mark.slow
+
 POLICY_PAGE = files_of("policy.md")
 COOLING_PAGE = files_of("cooling.md")
 

@@ -6,10 +6,14 @@ import asyncio
 import random
 from typing import Any
 
+import pytest
+
 from joulie.cluster.memory import MemoryCluster, MemoryServer
 from joulie.cluster.port import ClusterError
 from tests.cluster.candidates import Candidate
 from tests.cluster.watching import run
+
+pytestmark = pytest.mark.slow
 
 
 class Gate(MemoryCluster):

@@ -14,6 +14,8 @@ import pytest
 from testbed import build
 from testbed.unavailable import ControlPlaneUnavailable
 
+pytestmark = pytest.mark.slow
+
 # Behaves like `go`, notes each build, and writes the wrapper module into the "binary" so that a test can look at it.
 STAND_IN = """#!{python}
 import json, pathlib, sys, time

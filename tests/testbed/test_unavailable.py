@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 NEEDY = "tests/testbed/test_control_plane.py::test_the_api_server_is_the_version_that_was_asked_for"
 

@@ -5,6 +5,8 @@ Every ValueError raised here reads `field.path: what is wrong`; the caller knows
 
 from __future__ import annotations
 
+from sys import intern
+
 from joulie.control.demand import CPU, demand
 from joulie.model.api import NodePowerProfile
 from joulie.model.kubernetes import NodeObject, NodeStatus, PodObject, PodSpec, PodStatus
@@ -40,7 +42,7 @@ def to_node(node: NodeObject) -> Node:
     metadata, status = node.metadata, node.status
     check_name(metadata.name)
     return Node(
-        name=metadata.name,
+        name=intern(metadata.name),
         labels=metadata.labels or {},
         unschedulable=node.spec is not None and bool(node.spec.unschedulable),
         capacity_cores=_capacity(status, CPU),
@@ -84,7 +86,7 @@ def to_pod(pod: PodObject) -> Pod:
     return Pod(  # by position: half the cost of names, and there are very many pods
         namespace,
         metadata.name,
-        spec.node_name or "",
+        intern(spec.node_name) if spec.node_name else "",  # one text a node, not one a pod: decisions look it up
         workload_class,
         cpu_cores,
         gpus,
