@@ -131,7 +131,7 @@ def test_a_pod_from_a_file_scores_like_the_same_pod_among_the_objects(tmp_path: 
     assert joulie("score", "-f", outside, "--pod-file", "-", *now, stdin=text) == expected
 
 
-def test_a_bound_pod_does_not_compete_with_itself(tmp_path: Path) -> None:
+def test_every_pod_bound_since_the_twin_was_written_counts_also_the_scored_one(tmp_path: Path) -> None:
     bound_at = {
         "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-01T12:00:30Z"}]
     }
@@ -144,7 +144,7 @@ def test_a_bound_pod_does_not_compete_with_itself(tmp_path: Path) -> None:
     )
     outcome = joulie("score", "-f", file, "--pod", "team/p", "-o", "json", "--now", "2026-11-01T12:01:00Z")
     breakdown = outcome.document["nodes"][0]["breakdown"]
-    assert breakdown["recentPodsW"] == pytest.approx(breakdown["podMarginalW"])
+    assert breakdown["recentPodsW"] == pytest.approx(2 * breakdown["podMarginalW"])
 
 
 def test_a_stale_twin_is_neutral_and_now_decides_what_is_stale(tmp_path: Path) -> None:

@@ -98,7 +98,6 @@ def score_json(question: Question) -> Json:
         extender.hardware,
         CATALOGUE,
         question.now_s,
-        without=asking,
     )
     return {
         "pod": f"{asking.namespace}/{asking.name}",

@@ -161,5 +161,5 @@ def scores(
     """Every node's score for a pod, by node."""
     settings = load(ExtenderSettings, env or {})
     asking = asking or pod("asking")
-    table = score_table(cluster, settings.score, settings.marginal, settings.hardware, CATALOGUE, now_s, without=asking)
+    table = score_table(cluster, settings.score, settings.marginal, settings.hardware, CATALOGUE, now_s)
     return {scored.node: scored for scored in score_pod(table, cluster, asking)}

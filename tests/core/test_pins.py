@@ -160,6 +160,8 @@ class TestCaps:
         assert self.caps({}, known_node("a"), gpu_cap_w=100.0, gpu_cap_pct=10.0) == Caps(60)
 
 
-def test_a_pin_on_a_cordoned_node_changes_nothing() -> None:
+def test_a_pin_on_a_cordoned_node_changes_nothing_and_says_so() -> None:
     cordoned = node("a", cordoned=True)
-    assert plan(snapshot([cordoned], pins=[pin()])).twins == plan([cordoned]).twins
+    decided = plan(snapshot([cordoned], pins=[pin("mine")]))
+    assert decided.twins == plan([cordoned]).twins
+    assert decided.warnings == ("NodePowerProfile/mine: a is cordoned, so it is left as it is",)

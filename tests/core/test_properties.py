@@ -45,7 +45,7 @@ def decided(cluster: Snapshot, chosen: DecisionSettings, **plan_changes: object)
 
 
 def scored(cluster: Snapshot, asking: Pod, chosen: DecisionSettings) -> list[NodeScore]:
-    table = score_table(cluster, ScoreSettings(), chosen.marginal, chosen.hardware, CATALOGUE, NOW, without=asking)
+    table = score_table(cluster, ScoreSettings(), chosen.marginal, chosen.hardware, CATALOGUE, NOW)
     return score_pod(table, cluster, asking)
 
 

@@ -288,7 +288,7 @@ class TestRecentPods:
             pytest.param(pod("p", "a", cores=10, scheduled_at_s=NOW, finished=True), 0, id="finished"),
             pytest.param(pod("p", "a", cores=10, scheduled_at_s=NOW, terminating=True), 24.5, id="terminating"),
             pytest.param(pod("p", "b", cores=10, scheduled_at_s=NOW), 0, id="elsewhere"),
-            pytest.param(pod("asking", "a", cores=10, scheduled_at_s=NOW), 0, id="the pod itself"),
+            pytest.param(pod("asking", "a", cores=10, scheduled_at_s=NOW), 24.5, id="the pod itself"),
         ],
     )
     def test_count_when_bound_since_the_twin_was_written(self, bound: Any, watts: float) -> None:

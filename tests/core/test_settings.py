@@ -138,7 +138,8 @@ class TestLoading:
         with pytest.raises(SettingError) as raised:
             load(OperatorSettings, {"RECONCILE_INTERVAL": "soon"})
         assert str(raised.value) == (
-            "RECONCILE_INTERVAL='soon' cannot be used: allowed is a duration such as 90s, 5m or 1h30m, above 0"
+            "RECONCILE_INTERVAL='soon' cannot be used: "
+            "allowed is a duration such as 90s, 5m or 1h30m, above 0 up to a year"
         )
         assert raised.value.variable == "RECONCILE_INTERVAL"
         assert raised.value.exit_code == 2
@@ -153,7 +154,7 @@ class TestLoading:
             (DecisionSettings, "QUEUE_HP_BASE_FRAC", "2", "a number from 0 to 1"),
             (DecisionSettings, "QUEUE_PERF_PER_HP_NODE", "0", "a whole number from 1 to 1000000000"),
             (DecisionSettings, "QUEUE_PERF_PER_HP_NODE", "-1", "a whole number from 1 to 1000000000"),
-            (DecisionSettings, "QUEUE_HP_MIN", "1.5", "a whole number from 0 to 1000000000"),
+            (DecisionSettings, "QUEUE_HP_MIN", "1.5", "a whole number from -1000000000 to 1000000000"),
             (
                 DecisionSettings,
                 "NODE_SELECTOR",

@@ -145,11 +145,12 @@ def test_a_clean_stop_hands_over_at_once(stage: Stage) -> None:
 
 def test_a_clean_stop_in_the_middle_of_many_writes_does_not_wait_for_them(stage: Stage) -> None:
     slow = {"KUBE_CLIENT_QPS": "5", "KUBE_CLIENT_BURST": "1"}  # first contact would take 90 s
+    began_s = time.time()
     with stage.operator("a", **slow) as first:
-        stage.wait_for_acts(first, time.time())
+        stage.wait_for_acts(first, began_s)
         stopped_s = first.ask_to_stop()
         assert first.process.wait(SLACK_S) == 0
-        assert len(stage.audit.acts(first.account)) < NODES
+        assert 0 < len(stage.audit.acts(first.account, began_s)) < NODES
         assert stage.lease()["holderIdentity"] == ""
         with stage.operator("b") as second:  # and the next one finishes it
             stage.wait_for_acts(second, stopped_s)

@@ -35,7 +35,11 @@ def score(objects: Iterable[Obj], env: Mapping[str, str], now: float, pod: Obj) 
                 "breakdown": breakdown,
             }
         )
-    return {"pod": "/".join(_identity(pod)), "workloadClass": workload_class(pod), "nodes": nodes}
+    return {
+        "pod": f"{dig(pod, 'metadata', 'namespace') or 'default'}/{name_of(pod)}",
+        "workloadClass": workload_class(pod),
+        "nodes": nodes,
+    }
 
 
 def total(breakdown: Obj) -> float:
@@ -91,7 +95,7 @@ def _breakdown(
     hardware = hardware_of(name, snapshot, settings)
     pue = max(1.0, number(dig(twin, "status", "estimatedPUE")) or 1.0)
     pod_w = marginal_power_w(pod, hardware, settings) * pue
-    recent_w = math.fsum(marginal_power_w(other, hardware, settings) for other in recent_pods(name, pod, snapshot))
+    recent_w = math.fsum(marginal_power_w(other, hardware, settings) for other in recent_pods(name, snapshot))
 
     power = _measured_and_capped(twin)
     if power is None:
@@ -113,8 +117,8 @@ def _breakdown(
     }
 
 
-def recent_pods(name: str, pod: Obj, snapshot: Snapshot) -> list[Obj]:
-    """Unfinished pods that were bound since the twin was updated, without the pod that is being scored."""
+def recent_pods(name: str, snapshot: Snapshot) -> list[Obj]:
+    """Unfinished pods that were bound since the twin was updated."""
     updated = parse_time(dig(snapshot.twins[name], "status", "lastUpdated"))
     recent = []
     for other in snapshot.pods:
@@ -122,7 +126,6 @@ def recent_pods(name: str, pod: Obj, snapshot: Snapshot) -> list[Obj]:
         if (
             dig(other, "spec", "nodeName") == name
             and not is_finished(other)
-            and _identity(other) != _identity(pod)
             and updated is not None
             and bound is not None
             and bound >= updated
@@ -137,10 +140,6 @@ def _bound_at(pod: Obj) -> float | None:
         if dig(condition, "type") == "PodScheduled" and dig(condition, "status") == "True":
             return parse_time(dig(condition, "lastTransitionTime"))
     return None
-
-
-def _identity(pod: Obj) -> tuple[str, str]:
-    return str(dig(pod, "metadata", "namespace") or "default"), name_of(pod)
 
 
 def _measured_and_capped(twin: Obj) -> tuple[float, float] | None:

@@ -95,7 +95,6 @@ def candidates(source: Source, pod_name: str | None, pod_file: str | None, *, wh
         cluster.settings.hardware,
         cluster.catalogue,
         cluster.now_s,
-        without=pod,
     )
     return Candidates(cluster, snapshot, pod, table, score_pod(table, snapshot, pod), what_if)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from joulie.cli.context import Cluster
 from joulie.cli.style import plain
-from joulie.control.survey import MachineColumns, added_power_w
+from joulie.control.survey import BoundPods, MachineColumns
 from joulie.model.names import COOLING_ZONE_LABEL, RACK_LABEL
 from joulie.model.snapshot import Node
 from joulie.physics.cooling import COMFORTABLE_C, STRESS_AT_REFERENCE, STRESS_PER_DEGREE, LinearCoolingModel
@@ -55,7 +55,10 @@ def _drawn(cluster: Cluster, machine: Machine, row: int, capped_w: float) -> str
     if source != "static":
         return f"from {source}"
     pods = [pod for pod in cluster.snapshot.pods if pod.node == machine.node and not pod.finished]
-    added_w = float(added_power_w(pods, [0] * len(pods), MachineColumns.of([machine]), cluster.settings.marginal)[0])
+    bound = BoundPods()
+    for pod in pods:
+        bound.add(0, pod)
+    added_w = float(bound.added_power_w(MachineColumns.of([machine]), cluster.settings.marginal)[0])
     asking = f"{len(pods)} pod{'s' * (len(pods) != 1)}"
     return f"min({_n(capped_w)} W budget, {_n(machine.idle_w)} W idle + {_n(added_w)} W for {asking})"
 

@@ -5,6 +5,7 @@ Every ValueError raised here reads `field.path: what is wrong`; the caller knows
 
 from __future__ import annotations
 
+from functools import lru_cache
 from sys import intern
 
 from joulie.control.demand import CPU, demand
@@ -88,14 +89,20 @@ def to_pod(pod: PodObject) -> Pod:
         metadata.name,
         intern(spec.node_name) if spec.node_name else "",  # one text a node, not one a pod: decisions look it up
         workload_class,
-        cpu_cores,
-        gpus,
+        _shared(cpu_cores),
+        _shared(gpus),
         finished,
         terminating,
         scheduled_at_s,
         spec.node_selector or None,
         None if spec.affinity is None else required_terms(spec),
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared(number: float) -> float:
+    """One object for equal numbers: many pods ask for the same, and what is shared stays in the processor's cache."""
+    return number
 
 
 def required_terms(spec: PodSpec) -> Terms | None:

@@ -34,11 +34,7 @@ def decide(
 ) -> Plan:
     """What every node in scope should be, and what its twin predicts. Pure: the same input gives the same plan."""
     in_scope = nodes_in_scope(snapshot.nodes, settings.plan)
-    machines: list[Machine] = []
-    label_lines: list[str] = []
-    for node in in_scope:  # all that labels say, while they are at hand: in a large cluster memory is the slow part
-        machines.append(machine_of(node, snapshot.hardware.get(node.name), settings.hardware, catalogue))
-        label_lines += label_warnings(node)
+    machines = [machine_of(node, snapshot.hardware.get(node.name), settings.hardware, catalogue) for node in in_scope]
     index = {node.name: row for row, node in enumerate(in_scope)}
     found = survey(
         snapshot.pods,
@@ -59,7 +55,7 @@ def decide(
         assignments=assignments,
         left_alone=tuple(node.name for node in in_scope if node.unschedulable),
         twins=predict(rows, found.marginal_w_on, snapshot.telemetry, settings.twin, cooling, now_s),
-        warnings=tuple(sorted([*warnings, *label_lines])),
+        warnings=tuple(sorted([*warnings, *(line for node in in_scope for line in label_warnings(node))])),
     )
 
 
@@ -108,8 +104,7 @@ def _assign(
 def _ask(policy: Policy, view: PolicyView) -> Mapping[str, Choice]:
     """The policy's plan, checked: a plug-in that leaves out a node or invents a profile must not reach hardware."""
     try:
-        plan = policy.plan(view).items()
-        choices = {name: choice if type(choice) is Choice else Choice(*choice) for name, choice in plan}
+        choices = {name: Choice(*choice) for name, choice in policy.plan(view).items()}
     except Exception as error:  # whatever a plug-in raises is its fault, and said in one line
         reason = " ".join(str(error).split())
         raise PluginError(f"policy {policy.name} failed: {type(error).__name__}: {reason}") from error

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
-from joulie.model.snapshot import Pin
+from joulie.model.snapshot import Node, Pin
 
 
 def pins_in_force(
-    pins: Iterable[Pin], known: Container[str], in_scope: Collection[str], now_s: float
+    pins: Iterable[Pin], nodes: Mapping[str, Node], in_scope: Container[str], now_s: float
 ) -> tuple[dict[str, Pin], list[str]]:
-    """The pin of each node in scope, and a warning for each pin that can do nothing."""
+    """The pin of each node that is planned, and a warning for each pin that can do nothing."""
     chosen: dict[str, Pin] = {}
     warnings: list[str] = []
     for pin in sorted(pins, key=_age_order):
         if pin.expires_at_s is not None and pin.expires_at_s <= now_s:
             continue
         if pin.node not in in_scope:
-            where = "out of scope" if pin.node in known else "not in the cluster"
+            where = "out of scope" if pin.node in nodes else "not in the cluster"
             warnings.append(f"NodePowerProfile/{pin.name}: spec.nodeName: {pin.node} is {where}, so it is ignored")
+        elif nodes[pin.node].unschedulable:
+            warnings.append(f"NodePowerProfile/{pin.name}: {pin.node} is cordoned, so it is left as it is")
         elif pin.node in chosen:
             older = chosen[pin.node].name
             warnings.append(f"NodePowerProfile/{pin.name}: {pin.node} is pinned by the older {older} already")

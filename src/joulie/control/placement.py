@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from joulie.catalogue.lookup import Catalogue
 from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, Numbers, Prepared, ScoreColumns, prepare, score
-from joulie.control.survey import MachineColumns, added_power_w
+from joulie.control.survey import BoundPods, MachineColumns
 from joulie.model.api import NodeTwin, NodeTwinStatus
 from joulie.model.names import DRAINING, ECO, PERFORMANCE, STANDARD, UNKNOWN
 from joulie.model.rfc3339 import parse_time_s
@@ -84,13 +84,8 @@ def score_table(
     hardware: HardwareSettings,
     catalogue: Catalogue,
     now_s: float,
-    *,
-    without: Pod | None = None,
 ) -> ScoreTable:
-    """Columns for every node and twin of the snapshot, sorted by name.
-
-    `without` is the pod to be scored: where it is bound already, it must not compete with itself.
-    """
+    """Columns for every node and twin of the snapshot, sorted by name."""
     rows = sorted(snapshot.nodes.keys() | snapshot.twins.keys())
     nodes = [snapshot.nodes.get(name) or Node(name, {}) for name in rows]
     statuses = [_status(snapshot.twins.get(name)) for name in rows]
@@ -120,7 +115,7 @@ def score_table(
         inverse_gpus=machine_columns.inverse_gpus,
     )
     if settings.count_recent_pods:
-        columns.recent_w = _recent_w(snapshot, without, rows, updated, machine_columns, marginal)
+        columns.recent_w = _recent_w(snapshot, rows, updated, machine_columns, marginal)
     return ScoreTable(rows, classes, columns, prepare(columns, marginal))
 
 
@@ -177,7 +172,6 @@ def _trend(status: NodeTwinStatus) -> float:
 
 def _recent_w(
     snapshot: Snapshot,
-    without: Pod | None,
     rows: Sequence[str],
     updated: Sequence[float | None],
     columns: MachineColumns,
@@ -185,14 +179,10 @@ def _recent_w(
 ) -> Numbers:
     """What pods add that were bound when the twin had already been written, by node."""
     index = {name: row for row, name in enumerate(rows)}
-    recent: list[Pod] = []
-    recent_rows: list[int] = []
+    recent = BoundPods()
     for pod in snapshot.pods:
-        if without is not None and (pod.namespace, pod.name) == (without.namespace, without.name):
-            continue
         row = index.get(pod.node, -1) if pod.node and not pod.finished else -1
         since = updated[row] if row >= 0 else None
         if since is not None and pod.scheduled_at_s is not None and pod.scheduled_at_s >= since:
-            recent.append(pod)
-            recent_rows.append(row)
-    return added_power_w(recent, recent_rows, columns, marginal)
+            recent.add(row, pod)
+    return recent.added_power_w(columns, marginal)

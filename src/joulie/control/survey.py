@@ -51,42 +51,55 @@ def survey(
     profile_label: str,
     settings: MarginalSettings,
 ) -> Survey:
-    """Finished pods count for nothing; terminating ones still hold the guard and still draw power."""
+    """Finished pods count for nothing; terminating ones still hold the guard and still draw power.
+
+    One pass: a large cluster's pods do not fit into the processor's cache, so looking at each of them is what costs.
+    """
     demand = 0
     holding = [0] * len(index)
-    bound: list[Pod] = []
-    rows: list[int] = []
+    bound = BoundPods()
+    row_of, add = index.get, bound.add
     for pod in pods:
         if pod.finished:
             continue
-        row = index.get(pod.node, -1) if pod.node else -1
+        row = row_of(pod.node, -1)
         if row >= 0:
-            bound.append(pod)
-            rows.append(row)
+            add(row, pod)
         if is_performance_only(pod, profile_label):
             demand += not pod.terminating
             if row >= 0:
                 holding[row] += 1
-    return Survey(demand, holding, added_power_w(bound, rows, columns, settings))
+    return Survey(demand, holding, bound.added_power_w(columns, settings))
 
 
-def added_power_w(
-    pods: Sequence[Pod], rows: Sequence[int], columns: MachineColumns, settings: MarginalSettings
-) -> Numbers:
-    """The marginal power of pods, added up by the row of the node that each is bound to.
+class BoundPods:
+    """What pods that are bound to nodes ask for, collected row by row of the node table."""
 
-    Summed in order of size, so that the order of the pods cannot change the last digit.
-    """
-    row = np.array(rows, dtype=np.intp)
-    cores = np.array([pod.cpu_cores for pod in pods], dtype=np.float64)
-    gpus = np.array([pod.gpus for pod in pods], dtype=np.float64)
-    performance = np.array([pod.workload_class == PERFORMANCE for pod in pods], dtype=np.bool_)
-    gpu_coeff = np.where(performance, settings.gpu_coeff_performance, settings.gpu_coeff_standard)
-    watts = marginal_power_w(
-        share(cores, columns.inverse_cores[row]),
-        share(gpus, columns.inverse_gpus[row]),
-        settings.cpu_coeff * columns.cpu_max_w[row],
-        gpu_coeff * columns.gpu_max_w[row],
-    )
-    order = np.lexsort((watts, row))
-    return np.bincount(row[order], watts[order], len(columns.cpu_max_w)).astype(np.float64, copy=False)
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._cores: list[float] = []
+        self._gpus: list[float] = []
+        self._performance: list[bool] = []
+
+    def add(self, row: int, pod: Pod) -> None:
+        self._rows.append(row)
+        self._cores.append(pod.cpu_cores)
+        self._gpus.append(pod.gpus)
+        self._performance.append(pod.workload_class == PERFORMANCE)
+
+    def added_power_w(self, columns: MachineColumns, settings: MarginalSettings) -> Numbers:
+        """Their marginal power, added up by row.
+
+        Summed in order of size, so that the order of the pods cannot change the last digit.
+        """
+        row = np.array(self._rows, dtype=np.intp)
+        performance = np.array(self._performance, dtype=np.bool_)
+        gpu_coeff = np.where(performance, settings.gpu_coeff_performance, settings.gpu_coeff_standard)
+        watts = marginal_power_w(
+            share(np.array(self._cores, dtype=np.float64), columns.inverse_cores[row]),
+            share(np.array(self._gpus, dtype=np.float64), columns.inverse_gpus[row]),
+            settings.cpu_coeff * columns.cpu_max_w[row],
+            gpu_coeff * columns.gpu_max_w[row],
+        )
+        order = np.lexsort((watts, row))
+        return np.bincount(row[order], watts[order], len(columns.cpu_max_w)).astype(np.float64, copy=False)

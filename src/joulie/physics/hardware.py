@@ -208,9 +208,8 @@ def _is_amd(node: Node, gpu: GpuHardware, name: str | None, settings: HardwareSe
 
 def label_warnings(node: Node) -> list[str]:
     """Hardware labels that hold no count: they are passed over, and said."""
-    labels = node.labels
     return [
-        f"Node/{node.name}: metadata.labels[{key}]: {labels[key]!r} is not a count, so it is passed over"
+        f"Node/{node.name}: metadata.labels[{key}]: {node.labels[key]!r} is not a count, so it is passed over"
         for key in (names.CPU_SOCKETS_LABEL, names.GPU_COUNT_LABEL)
-        if key in labels and not _COUNT.fullmatch(labels[key])
+        if key in node.labels and not _COUNT.fullmatch(node.labels[key])
     ]

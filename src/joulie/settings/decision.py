@@ -75,7 +75,7 @@ class PlanSettings:
         "QUEUE_HP_BASE_FRAC", "0.6", FRACTION, "queue_aware_v1: share of nodes at full power without demand."
     )
     queue_hp_min: int = setting(
-        "QUEUE_HP_MIN", "1", integer(0, 10**9), "queue_aware_v1: at least so many nodes at full power."
+        "QUEUE_HP_MIN", "1", integer(-(10**9), 10**9), "queue_aware_v1: at least so many nodes at full power."
     )
     queue_hp_max: int = setting(
         "QUEUE_HP_MAX",
@@ -130,7 +130,7 @@ class TwinSettings:
         "COOLING_FMU_PATH", "", TEXT, "The FMU file (FMI 2.0 or 3.0) that COOLING_MODEL=fmu steps."
     )
     ambient_c: float = setting(
-        "AMBIENT_TEMP_C", "20", number(-60, 80), "Inlet air temperature where the facility reports none."
+        "AMBIENT_TEMP_C", "20", number(-273, 1000), "Inlet air temperature where the facility reports none."
     )
     reference_node_power_w: float = setting(
         "REFERENCE_NODE_POWER_WATTS", "4000", WATTS, "Node power that makes a cooling stress of 80 at 20 °C."

@@ -150,7 +150,7 @@ def one_of(*choices: str) -> Parser[str]:
 
 
 _FORM = "a duration such as 90s, 5m or 1h30m"
-DURATION = Parser(_bounded(duration_s, lambda s: 0 < s <= 366 * 86400), f"{_FORM}, above 0")
+DURATION = Parser(_bounded(duration_s, lambda s: 0 < s <= 366 * 86400), f"{_FORM}, above 0 up to a year")
 DURATION_OR_ZERO = Parser(_bounded(duration_s, lambda s: s <= 366 * 86400), _FORM)
 BOOLEAN = Parser(_boolean, "true or false")
 TEXT = Parser(str, "any text")
