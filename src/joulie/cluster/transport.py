@@ -157,7 +157,8 @@ class Transport:
         await asyncio.sleep(0)
         if self._session is not None:
             await self._session.close()
-            await asyncio.sleep(0)  # connections are closed by callbacks that have yet to run
+            for _ in range(5):  # connections are closed by callbacks of callbacks that have yet to run
+                await asyncio.sleep(0)
 
     async def _pieces(self, path: str, response: aiohttp.ClientResponse, idle_s: float) -> AsyncGenerator[bytes, None]:
         while True:
