@@ -48,13 +48,9 @@ def test_a_part_that_nobody_has_counts_nothing(nodes: list[Node], expected: list
 
 
 def test_densities_are_rounded_to_nine_decimals_before_sorting() -> None:
-    third, barely_more = node("z", cores=1), node("a", cores=1 + 1e-10)
-    order = densest_first([machine(node("m", cores=3)), machine(barely_more), machine(third)])
-    assert [(found.node, density) for found, density in order] == [("m", 1), ("a", 0.333333333), ("z", 0.333333333)]
-    order = densest_first(
-        [machine(node("m", cores=3)), machine(node("z", cores=1 + 1e-10)), machine(node("a", cores=1))]
-    )
-    assert [found.node for found, _ in order] == ["m", "a", "z"]
+    nodes = [node("a", cores=1), node("m", cores=3), node("z", cores=1 + 1e-10)]
+    assert densities(*nodes) == [0.333333333, 1, 0.333333333]
+    assert [nodes[position].name for position in densest_first(densities(*nodes))] == ["m", "a", "z"]
 
 
 def test_only_eligible_nodes_set_the_scale() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from joulie.catalogue.lookup import Catalogue
 from joulie.control.caps import caps_as_written, pinned_caps, profile_caps, watts_left_out
-from joulie.control.density import densest_first
+from joulie.control.density import densest_first, planning_densities
 from joulie.control.pins import pins_in_force
 from joulie.control.plan import PINNED, Assignment, Plan
 from joulie.control.policies.interface import Choice, NodeView, Policy, PolicyView
@@ -34,7 +34,11 @@ def decide(
 ) -> Plan:
     """What every node in scope should be, and what its twin predicts. Pure: the same input gives the same plan."""
     in_scope = nodes_in_scope(snapshot.nodes, settings.plan)
-    machines = [machine_of(node, snapshot.hardware.get(node.name), settings.hardware, catalogue) for node in in_scope]
+    machines: list[Machine] = []
+    label_lines: list[str] = []
+    for node in in_scope:  # all that labels say, while they are at hand
+        machines.append(machine_of(node, snapshot.hardware.get(node.name), settings.hardware, catalogue))
+        label_lines += label_warnings(node)
     index = {node.name: row for row, node in enumerate(in_scope)}
     found = survey(
         snapshot.pods,
@@ -44,18 +48,17 @@ def decide(
         settings.marginal,
     )
     pins, warnings = pins_in_force(snapshot.pins, snapshot.nodes, index, now_s)
-    assignments = _assign(snapshot, settings.plan, now_s, policy, in_scope, machines, found, pins)
-    by_node = {assignment.node: assignment for assignment in assignments}
+    assigned, order = _assign(snapshot, settings.plan, now_s, policy, in_scope, machines, found, pins)
     rows = [
-        _twin_row(node, machine, by_node.get(node.name), snapshot, settings.plan)
-        for node, machine in zip(in_scope, machines, strict=True)
+        _twin_row(node, machine, assignment, snapshot, settings.plan)
+        for node, machine, assignment in zip(in_scope, machines, assigned, strict=True)
     ]
     return Plan(
         policy=policy.name,
-        assignments=assignments,
+        assignments=tuple(assignment for row in order if (assignment := assigned[row]) is not None),
         left_alone=tuple(node.name for node in in_scope if node.unschedulable),
         twins=predict(rows, found.marginal_w_on, snapshot.telemetry, settings.twin, cooling, now_s),
-        warnings=tuple(sorted([*warnings, *(line for node in in_scope for line in label_warnings(node))])),
+        warnings=tuple(sorted([*warnings, *label_lines])),
     )
 
 
@@ -75,36 +78,50 @@ def _assign(
     machines: Sequence[Machine],
     found: Survey,
     pins: Mapping[str, Pin],
-) -> tuple[Assignment, ...]:
-    """The policy's choice for every eligible node, then pins, then the guard, then caps."""
-    holding = {node.name: count for node, count in zip(in_scope, found.performance_pods_on, strict=True)}
-    eligible = [m for node, m in zip(in_scope, machines, strict=True) if not node.unschedulable]
-    ranked = densest_first(eligible)
-    views = tuple(
-        NodeView(
-            name=machine.node,
-            density=density,
-            family=machine.family,
-            labels=(labels := snapshot.nodes[machine.node].labels),
-            state=current_state(snapshot.twins.get(machine.node), labels, settings.power_profile_label),
-            performance_pods=holding[machine.node],
-            cpu_max_w=machine.cpu_max_w,
-            gpu_max_w=machine.gpu_max_w,
-            twin=snapshot.twins.get(machine.node),
-        )
-        for machine, density in ranked
-    )
-    choices = _ask(policy, PolicyView(views, found.performance_pods, now_s, settings))
-    return tuple(
-        _assignment(view, machine, choices[view.name], pins.get(view.name), policy.name, settings)
-        for view, (machine, _) in zip(views, ranked, strict=True)
+) -> tuple[list[Assignment | None], list[int]]:
+    """The policy's choice for every eligible node, then pins, then the guard, then caps.
+
+    The result is by row, with the rows in the policy's order beside it. Work is done in the order of the rows, because
+    what was made together lies together in memory, and at thousands of nodes memory is what costs.
+    """
+    eligible = [row for row, node in enumerate(in_scope) if not node.unschedulable]
+    densities = planning_densities([machines[row] for row in eligible])
+    views = [
+        _view(in_scope[row], machines[row], density, found.performance_pods_on[row], snapshot, settings)
+        for row, density in zip(eligible, densities, strict=True)
+    ]
+    order = densest_first(densities)
+    ranked = tuple([views[position] for position in order])
+    choices = _ask(policy, PolicyView(ranked, found.performance_pods, now_s, settings))
+    assigned: list[Assignment | None] = [None] * len(in_scope)
+    for row, view in zip(eligible, views, strict=True):
+        pin = pins.get(view.name)
+        assigned[row] = _assignment(view, machines[row], choices[view.name], pin, policy.name, settings)
+    return assigned, [eligible[position] for position in order]
+
+
+def _view(
+    node: Node, machine: Machine, density: float, performance_pods: int, snapshot: Snapshot, settings: PlanSettings
+) -> NodeView:
+    twin = snapshot.twins.get(node.name)
+    return NodeView(  # by position: there are many
+        node.name,
+        density,
+        machine.family,
+        node.labels,
+        current_state(twin, node.labels, settings.power_profile_label),
+        performance_pods,
+        machine.cpu_max_w,
+        machine.gpu_max_w,
+        twin,
     )
 
 
 def _ask(policy: Policy, view: PolicyView) -> Mapping[str, Choice]:
     """The policy's plan, checked: a plug-in that leaves out a node or invents a profile must not reach hardware."""
     try:
-        choices = {name: Choice(*choice) for name, choice in policy.plan(view).items()}
+        plan = policy.plan(view).items()
+        choices = {name: choice if type(choice) is Choice else Choice(*choice) for name, choice in plan}
     except Exception as error:  # whatever a plug-in raises is its fault, and said in one line
         reason = " ".join(str(error).split())
         raise PluginError(f"policy {policy.name} failed: {type(error).__name__}: {reason}") from error

@@ -20,7 +20,6 @@ def planning_densities(machines: Sequence[Machine]) -> list[float]:
     return [round(cpu + gpu, 9) for cpu, gpu in density_parts(machines)]
 
 
-def densest_first(machines: Sequence[Machine]) -> list[tuple[Machine, float]]:
-    """The machines with their densities in the policy's order."""
-    ranked = zip(machines, planning_densities(machines), strict=True)
-    return sorted(ranked, key=lambda pair: (-pair[1], pair[0].node))
+def densest_first(densities: Sequence[float]) -> list[int]:
+    """Positions in the policy's order; equal densities keep their order, which must be that of the names."""
+    return sorted(range(len(densities)), key=densities.__getitem__, reverse=True)

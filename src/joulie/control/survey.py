@@ -17,6 +17,8 @@ from joulie.settings import MarginalSettings
 
 Numbers = NDArray[np.float64]
 
+NANOWATTS = 2.0**30  # a power of two near 10⁹: multiplying by it and dividing changes no other digit
+
 
 class MachineColumns(Struct, frozen=True):
     """The numbers of many machines as arrays, one element a machine."""
@@ -58,13 +60,18 @@ def survey(
     demand = 0
     holding = [0] * len(index)
     bound = BoundPods()
-    row_of, add = index.get, bound.add
+    row_of = index.get
+    take_row, take_cores, take_gpus = bound.rows.append, bound.cores.append, bound.gpus.append
+    take_class = bound.classes.append
     for pod in pods:
         if pod.finished:
             continue
         row = row_of(pod.node, -1)
         if row >= 0:
-            add(row, pod)
+            take_row(row)
+            take_cores(pod.cpu_cores)
+            take_gpus(pod.gpus)
+            take_class(pod.workload_class)
         if is_performance_only(pod, profile_label):
             demand += not pod.terminating
             if row >= 0:
@@ -73,33 +80,34 @@ def survey(
 
 
 class BoundPods:
-    """What pods that are bound to nodes ask for, collected row by row of the node table."""
+    """What pods that are bound to nodes ask for, collected by the row of their node."""
 
     def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._cores: list[float] = []
-        self._gpus: list[float] = []
-        self._performance: list[bool] = []
+        self.rows: list[int] = []
+        self.cores: list[float] = []
+        self.gpus: list[float] = []
+        self.classes: list[str] = []
 
     def add(self, row: int, pod: Pod) -> None:
-        self._rows.append(row)
-        self._cores.append(pod.cpu_cores)
-        self._gpus.append(pod.gpus)
-        self._performance.append(pod.workload_class == PERFORMANCE)
+        self.rows.append(row)
+        self.cores.append(pod.cpu_cores)
+        self.gpus.append(pod.gpus)
+        self.classes.append(pod.workload_class)
 
     def added_power_w(self, columns: MachineColumns, settings: MarginalSettings) -> Numbers:
         """Their marginal power, added up by row.
 
-        Summed in order of size, so that the order of the pods cannot change the last digit.
+        Each pod's is taken to the nanowatt: sums of such numbers are exact below some megawatts, so that the order
+        of the pods cannot change the last digit.
         """
-        row = np.array(self._rows, dtype=np.intp)
-        performance = np.array(self._performance, dtype=np.bool_)
+        row = np.array(self.rows, dtype=np.intp)
+        performance = np.array([name == PERFORMANCE for name in self.classes], dtype=np.bool_)
         gpu_coeff = np.where(performance, settings.gpu_coeff_performance, settings.gpu_coeff_standard)
         watts = marginal_power_w(
-            share(np.array(self._cores, dtype=np.float64), columns.inverse_cores[row]),
-            share(np.array(self._gpus, dtype=np.float64), columns.inverse_gpus[row]),
+            share(np.array(self.cores, dtype=np.float64), columns.inverse_cores[row]),
+            share(np.array(self.gpus, dtype=np.float64), columns.inverse_gpus[row]),
             settings.cpu_coeff * columns.cpu_max_w[row],
             gpu_coeff * columns.gpu_max_w[row],
         )
-        order = np.lexsort((watts, row))
-        return np.bincount(row[order], watts[order], len(columns.cpu_max_w)).astype(np.float64, copy=False)
+        exact = np.rint(watts * NANOWATTS) / NANOWATTS
+        return np.bincount(row, exact, len(columns.cpu_max_w)).astype(np.float64, copy=False)

@@ -52,7 +52,10 @@ class Selector(Struct, frozen=True):
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 - `all` would make a generator for every node
+            if not requirement.matches(labels):
+                return False
+        return True
 
 
 def parse_selector(text: str) -> Selector:

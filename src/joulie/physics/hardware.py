@@ -28,6 +28,7 @@ IDLE_SHARE = 0.2  # of the maximum, where no curve is known
 
 _COUNT = re.compile(r"\d{1,5}", re.ASCII)
 _AMD_WORDS = frozenset(("amd", "advanced", "instinct", "radeon"))
+_NOTHING: list[str] = []
 _NO_CPU, _NO_GPU = CpuHardware(), GpuHardware()
 
 
@@ -208,8 +209,12 @@ def _is_amd(node: Node, gpu: GpuHardware, name: str | None, settings: HardwareSe
 
 def label_warnings(node: Node) -> list[str]:
     """Hardware labels that hold no count: they are passed over, and said."""
+    labels = node.labels
+    sockets, gpus = labels.get(names.CPU_SOCKETS_LABEL, "1"), labels.get(names.GPU_COUNT_LABEL, "1")
+    if _COUNT.fullmatch(sockets) and _COUNT.fullmatch(gpus):
+        return _NOTHING
     return [
-        f"Node/{node.name}: metadata.labels[{key}]: {node.labels[key]!r} is not a count, so it is passed over"
-        for key in (names.CPU_SOCKETS_LABEL, names.GPU_COUNT_LABEL)
-        if key in node.labels and not _COUNT.fullmatch(node.labels[key])
+        f"Node/{node.name}: metadata.labels[{key}]: {text!r} is not a count, so it is passed over"
+        for key, text in ((names.CPU_SOCKETS_LABEL, sockets), (names.GPU_COUNT_LABEL, gpus))
+        if not _COUNT.fullmatch(text)
     ]

@@ -24,14 +24,15 @@ def keep(view: PolicyView, wanted: int, because: str) -> dict[str, Choice]:
     free = count - len(reserved)
 
     choices: dict[str, Choice] = {}
+    kept, capped = f"; {count} kept at performance ({because})", f"; only {count} kept at performance ({because})"
+    place = f"of {total} by density"
     for rank, node in enumerate(view.nodes, start=1):
-        place = f"rank {rank} of {total} by density"
         if node.name in reserved:
-            reason = f"{place}, densest of family {node.family}; {count} kept at performance ({because})"
+            reason = f"rank {rank} {place}, densest of family {node.family}{kept}"
             choices[node.name] = Choice(PERFORMANCE, reason)
         elif free > 0:
             free -= 1
-            choices[node.name] = Choice(PERFORMANCE, f"{place}; {count} kept at performance ({because})")
+            choices[node.name] = Choice(PERFORMANCE, f"rank {rank} {place}{kept}")
         else:
-            choices[node.name] = Choice(ECO, f"{place}; only {count} kept at performance ({because})")
+            choices[node.name] = Choice(ECO, f"rank {rank} {place}{capped}")
     return choices
