@@ -98,12 +98,13 @@ def score_table(
         schedulable_class(status, node.labels, settings.power_profile_label)
         for node, status in zip(nodes, statuses, strict=True)
     ]
+    powers = [_power(status) for status in statuses]
     columns = ScoreColumns(
         fresh=np.array(fresh, dtype=np.bool_),
         class_code=np.array([CLASS_CODES[name] for name in classes], dtype=np.int8),
-        has_power=np.array([_power(status) is not None for status in statuses], dtype=np.bool_),
-        capped_w=np.array([(_power(status) or (0.0, 0.0))[0] for status in statuses], dtype=np.float64),
-        measured_w=np.array([(_power(status) or (0.0, 0.0))[1] for status in statuses], dtype=np.float64),
+        has_power=np.array([known is not None for known in powers], dtype=np.bool_),
+        capped_w=np.array([known[0] if known else 0.0 for known in powers], dtype=np.float64),
+        measured_w=np.array([known[1] if known else 0.0 for known in powers], dtype=np.float64),
         recent_w=np.zeros(len(rows)),
         predicted_headroom=np.array([status.predicted_power_headroom_score or 0.0 for status in statuses]),
         cooling_stress=np.array([status.predicted_cooling_stress_score or 0.0 for status in statuses]),

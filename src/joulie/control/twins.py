@@ -13,7 +13,7 @@ from joulie.control.caps import Caps
 from joulie.control.policies.interface import State
 from joulie.errors import JoulieError, PluginError
 from joulie.model.api import NodeTwin, NodeTwinStatus, PowerMeasurement
-from joulie.model.api.twin import EffectiveCapState
+from joulie.model.api.twin import ControlState, ControlStatus, EffectiveCapState
 from joulie.model.names import COOLING_ZONE_LABEL, RACK_LABEL
 from joulie.model.rfc3339 import format_time
 from joulie.model.snapshot import Node, Telemetry
@@ -129,15 +129,21 @@ def predict(
 
 def _enforced_cpu_pct(row: TwinRow) -> float:
     """A cap that the agent could not enforce does not count."""
-    control = row.written.status.control_status if row.written and row.written.status else None
-    failed = control is not None and control.cpu is not None and control.cpu.result in ("blocked", "error")
-    return 100.0 if failed else row.caps.effective_cpu_pct(row.machine)
+    control = _control(row)
+    return 100.0 if control and _failed(control.cpu) else row.caps.effective_cpu_pct(row.machine)
 
 
 def _enforced_gpu_pct(row: TwinRow) -> float:
-    control = row.written.status.control_status if row.written and row.written.status else None
-    failed = control is not None and control.gpu is not None and control.gpu.result in ("blocked", "error")
-    return 100.0 if failed else row.caps.effective_gpu_pct(row.machine)
+    control = _control(row)
+    return 100.0 if control and _failed(control.gpu) else row.caps.effective_gpu_pct(row.machine)
+
+
+def _control(row: TwinRow) -> ControlStatus | None:
+    return row.written.status.control_status if row.written and row.written.status else None
+
+
+def _failed(control: ControlState | None) -> bool:
+    return control is not None and control.result in ("blocked", "error")
 
 
 def _measured(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -59,3 +59,21 @@ async def ask_for_nodes(
         if (node := sample.node) in known:
             by_node.setdefault(node, []).append(sample)
     return NodeSamples(by_node, {}, len(samples))
+
+
+class NodeQuery:
+    """One question in PromQL about nodes; what its answer means is its subclass's."""
+
+    def __init__(
+        self, client: PrometheusClient, promql: str, max_age_s: float, wall_clock_s: Callable[[], float], limits: Limits
+    ) -> None:
+        self._client = client
+        self._promql = promql
+        self._max_age_s = max_age_s
+        self._now_s = wall_clock_s
+        self._limits = limits
+
+    async def _ask(self, nodes: Sequence[str]) -> tuple[float, NodeSamples]:
+        """When it was asked, and what came back."""
+        now_s = self._now_s()
+        return now_s, await ask_for_nodes(self._client, self._promql, nodes, now_s, self._max_age_s, self._limits)

@@ -13,28 +13,18 @@ from msgspec import Struct
 
 from joulie.model.rfc3339 import parse_time_s
 from joulie.model.snapshot import PowerReading
-from joulie.sources.node_queries import NODE_PLACE, NodeAnswer, ask_for_nodes
-from joulie.sources.prometheus import NODE_LABELS, PrometheusClient, Sample
+from joulie.sources.node_queries import NODE_PLACE, NodeAnswer, NodeQuery
+from joulie.sources.prometheus import NODE_LABELS, Sample
 from joulie.sources.transport import Limits, SourceError, ask_each, get, one_line, raise_if_all_failed
 
 _MILLISECONDS_FROM = 1e11  # as seconds this is the year 5138
 
 
-class PrometheusPower:
+class PrometheusPower(NodeQuery):
     """Node power as PromQL, Kepler's series by default."""
 
-    def __init__(
-        self, client: PrometheusClient, promql: str, max_age_s: float, wall_clock_s: Callable[[], float], limits: Limits
-    ) -> None:
-        self._client = client
-        self._promql = promql
-        self._max_age_s = max_age_s
-        self._now_s = wall_clock_s
-        self._limits = limits
-
     async def read(self, nodes: Sequence[str]) -> NodeAnswer[PowerReading]:
-        now_s = self._now_s()
-        found = await ask_for_nodes(self._client, self._promql, nodes, now_s, self._max_age_s, self._limits)
+        now_s, found = await self._ask(nodes)
         readings = {node: _reading(samples, now_s) for node, samples in found.by_node.items()}
         return NodeAnswer(readings, found.unanswered, "" if readings or found.unanswered else _remark(found.series))
 

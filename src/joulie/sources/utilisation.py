@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from joulie.model.snapshot import Utilisation
-from joulie.sources.node_queries import NodeAnswer, ask_for_nodes
-from joulie.sources.prometheus import PrometheusClient, Sample
-from joulie.sources.transport import Limits
+from joulie.sources.node_queries import NodeAnswer, NodeQuery
+from joulie.sources.prometheus import Sample
 
 # Counters read a moment apart can say a little more than everything.
 ROUNDING = 0.05
@@ -23,22 +22,12 @@ class Load(Struct, frozen=True, gc=False):
     measured_at_s: float
 
 
-class PrometheusLoad:
+class PrometheusLoad(NodeQuery):
     """The load of one kind of device on every node, as PromQL."""
-
-    def __init__(
-        self, client: PrometheusClient, promql: str, max_age_s: float, wall_clock_s: Callable[[], float], limits: Limits
-    ) -> None:
-        self._client = client
-        self._promql = promql
-        self._max_age_s = max_age_s
-        self._now_s = wall_clock_s
-        self._limits = limits
 
     async def read(self, nodes: Sequence[str]) -> NodeAnswer[Load]:
         """Where several series name a node, the busiest counts."""
-        now_s = self._now_s()
-        found = await ask_for_nodes(self._client, self._promql, nodes, now_s, self._max_age_s, self._limits)
+        now_s, found = await self._ask(nodes)
         loads = {}
         for node, samples in found.by_node.items():
             busiest = samples[0] if len(samples) == 1 else max(samples, key=_load)
