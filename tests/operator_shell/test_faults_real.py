@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from joulie.cluster.port import EVENTS, NODE_TWINS, NODES, PODS, ConflictError
-from joulie.operator.process import WatchLog
+from joulie.cluster.watch_log import WatchLog
 from tests.operator_shell.expecting import Expected, assert_as_planned
 from tests.operator_shell.grounds import NAMESPACE, RealGround
 from tests.operator_shell.harm import Answer, HarmfulProxy, harmful, spoilt_cluster
@@ -70,7 +70,7 @@ def test_a_server_killed_and_restarted_in_the_middle_of_first_contact(fresh_clus
             assert await scene.person.events() == []  # first contact is no transition, also in two parts
             _explains(log)
 
-    play_out(RealGround(fresh_cluster), scenario, WatchLog())
+    play_out(RealGround(fresh_cluster), scenario, WatchLog("operator"))
 
 
 class Spoilt:
@@ -91,7 +91,7 @@ def _through_proxy(
         for number in range(nodes):
             await scene.person.put(NODES, node(f"node-{number:02}"))
         async with harmful(plane) as proxy:
-            scene.link = Recorded(spoilt_cluster(plane, proxy, WatchLog(), idle_s=idle_s))
+            scene.link = Recorded(spoilt_cluster(plane, proxy, WatchLog("operator"), idle_s=idle_s))
             try:
                 await scenario(Spoilt(scene, proxy, plane))
             finally:

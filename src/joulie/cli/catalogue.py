@@ -32,7 +32,7 @@ def command(out: Output) -> None:
       HARDWARE_CATALOG_PATH=our-models.toml joulie catalogue
       joulie catalogue -o json | jq '.gpus[] | {name, minW, maxW}'
     """
-    from joulie.cli.context import read_catalogue
+    from joulie.sources.catalogue_file import read_catalogue
 
     catalogue = read_catalogue(load(HardwareSettings, os.environ).hardware_catalog_path)
     if out.for_people:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import click
 
 from joulie import plugins
-from joulie.catalogue.lookup import Catalogue, extend
+from joulie.catalogue.lookup import Catalogue
 from joulie.cli.options import Source
 from joulie.cli.output import warn
 from joulie.cluster import manifests
@@ -24,9 +22,9 @@ from joulie.errors import InputError
 from joulie.model.snapshot import Pod, Snapshot
 from joulie.physics.cooling import CoolingModel
 from joulie.settings import DecisionSettings, ScoreSettings, load
+from joulie.sources.catalogue_file import read_catalogue
 
 STANDARD_INPUT = "-"
-CATALOGUE_VARIABLE = "HARDWARE_CATALOG_PATH"
 
 
 @dataclass(frozen=True)
@@ -69,19 +67,6 @@ def read_cluster(source: Source) -> Cluster:
     loaded = manifests.read(source.filenames, sys.stdin.buffer)
     warn(loaded.warnings)
     return Cluster(loaded.snapshot, settings, catalogue, policy, cooling, source.now_s)
-
-
-def read_catalogue(path: str) -> Catalogue:
-    """The built-in catalogue, and what the file that `HARDWARE_CATALOG_PATH` names adds to it."""
-    if not path:
-        return Catalogue()
-    origin = f"{CATALOGUE_VARIABLE}: {path}"
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # TOML that is broken and text that is no UTF-8 are ValueErrors
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise InputError(f"{origin}: cannot be read: {reason}") from None
-    return extend(Catalogue(), content, origin)
 
 
 def read_pod(path: str) -> Pod:

@@ -70,8 +70,8 @@ def command(
 
 def _brain(settings: OperatorSettings) -> Brain:
     from joulie import plugins
-    from joulie.cli.context import read_catalogue
     from joulie.operator.loop import Brain
+    from joulie.sources.catalogue_file import read_catalogue
 
     decision = settings.decision
     return Brain(
@@ -123,13 +123,14 @@ def _on_cluster(
     from joulie.cluster.credentials import find_credentials
     from joulie.cluster.kubernetes import KubernetesCluster
     from joulie.cluster.lease import unique_identity
-    from joulie.operator.process import Place, WatchLog, run, run_once
+    from joulie.cluster.watch_log import WatchLog
+    from joulie.operator.process import Place, run, run_once
 
     credentials = find_credentials(os.environ, kubeconfig=kubeconfig, context=context, home=Path.home())
     place = Place(unique_identity(os.environ.get("POD_NAME") or socket.gethostname()), namespace)
 
     async def main() -> int:
-        watch_log = WatchLog()
+        watch_log = WatchLog("operator")
         cluster = KubernetesCluster(credentials, observer=watch_log)
         election = KubernetesCluster(credentials)
         try:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from joulie.cluster.lease import LeaderElector, LeaderHooks, LeaseTimes
-from joulie.cluster.observer import ClusterObserver
-from joulie.cluster.port import Cluster, ClusterError, Resource
+from joulie.cluster.port import Cluster, ClusterError
+from joulie.cluster.watch_log import WatchLog
+from joulie.lifetime import first_to_end, stop_on_signals
 from joulie.logs import Log
 from joulie.operator.loop import Brain, Operator
-from joulie.operator.metrics import OperatorMetrics
-from joulie.operator.serving import serve
 from joulie.operator.writes import Write
+from joulie.serving import serve
 from joulie.settings import OperatorSettings
 from joulie.sources.collector import TelemetryCollector
 
@@ -52,34 +51,6 @@ class _ElectionLog(LeaderHooks):
             self._log.warning("election call failed, it is tried again", error=str(error))
 
 
-class WatchLog(ClusterObserver):
-    """Counts what happens to watches and says it when it changes, so that an outage is a handful of lines."""
-
-    def __init__(self) -> None:
-        self.metrics: OperatorMetrics | None = None
-        self._log = Log("operator")
-        self._listed: set[Resource] = set()
-        self._down: set[Resource] = set()
-
-    def listed(self, resource: Resource, total: int, pages: int) -> None:
-        if resource in self._listed and self.metrics is not None:
-            self.metrics.relists.labels(resource.kind).inc()
-        self._listed.add(resource)
-
-    def contact(self, resource: Resource) -> None:
-        if resource in self._down:
-            self._down.discard(resource)
-            if not self._down:
-                self._log.info("all watches are back")
-
-    def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
-        if self.metrics is not None:
-            self.metrics.watch_errors.labels(resource.kind).inc()
-        if not self._down:
-            self._log.warning("watch failed, it is tried again", kind=resource.kind, reason=reason)
-        self._down.add(resource)
-
-
 async def run(
     cluster: Cluster,
     election: Cluster,
@@ -89,10 +60,7 @@ async def run(
     watch_log: WatchLog | None = None,
 ) -> int:
     """Until SIGTERM or SIGINT; exit code 0. `election` is a connection of its own, so writes cannot delay it."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     hooks = _ElectionLog()
     elector = LeaderElector(
         election,
@@ -105,7 +73,8 @@ async def run(
     collector = TelemetryCollector(settings, time.time)
     operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity)
     if watch_log is not None:
-        watch_log.metrics = operator.metrics
+        watch_log.on_relist = lambda kind: operator.metrics.relists.labels(kind).inc()
+        watch_log.on_error = lambda kind: operator.metrics.watch_errors.labels(kind).inc()
     server = await serve(
         settings.metrics_addr,
         operator.metrics.page,
@@ -115,7 +84,7 @@ async def run(
     watches = asyncio.create_task(operator.watch())
     elections = asyncio.create_task(elector.run())
     try:
-        await _first_to_end(asyncio.create_task(operator.run(stop)), watches, elections)
+        await first_to_end(asyncio.create_task(operator.run(stop)), watches, elections)
     finally:
         elector.stop()  # the loop has ended, so nothing is being written: the next leader may start at once
         await asyncio.gather(elections, return_exceptions=True)
@@ -147,7 +116,7 @@ async def run_once(
     watches = asyncio.create_task(operator.watch())
     elections: asyncio.Task[None] | None = None
     try:
-        await _first_to_end(asyncio.create_task(operator.wait_for_sync()), watches)
+        await first_to_end(asyncio.create_task(operator.wait_for_sync()), watches)
         if show is not None:
             plan, now_s = await operator.decide()
             for job in operator.pending_jobs(plan, now_s):
@@ -166,19 +135,6 @@ async def run_once(
         watches.cancel()
         await asyncio.gather(watches, return_exceptions=True)
         await collector.close()
-
-
-async def _first_to_end(main: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
-    """Wait for the main task; if another ends first it has failed, and its failure is ours."""
-    try:
-        await asyncio.wait({main, *others}, return_when=asyncio.FIRST_COMPLETED)
-        for task in others:
-            if task.done():
-                task.result()
-        await main
-    finally:
-        main.cancel()
-        await asyncio.gather(main, return_exceptions=True)
 
 
 def _sick(operator: Operator, settings: OperatorSettings, is_leader: Callable[[], bool]) -> str | None:

@@ -1,8 +1,9 @@
-"""`/metrics`, `/healthz` and `/readyz` over HTTP."""
+"""`/metrics`, `/healthz` and `/readyz` over HTTP, as every process of Joulie serves them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
@@ -11,7 +12,15 @@ from joulie.errors import InputError
 Check = Callable[[], str | None]  # the fault, or None
 
 
-async def serve(address: str, page: Callable[[], bytes], healthy: Check, ready: Check) -> web.AppRunner:
+async def serve(
+    address: str,
+    page: Callable[[], bytes],
+    healthy: Check,
+    ready: Check,
+    routes: Sequence[web.RouteDef] = (),
+    *,
+    variable: str = "METRICS_ADDR",
+) -> web.AppRunner:
     """Listen until the runner is cleaned up; an address that cannot be had is said in one line."""
 
     async def metrics(_: web.Request) -> web.Response:
@@ -28,12 +37,23 @@ async def serve(address: str, page: Callable[[], bytes], healthy: Check, ready: 
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/healthz", answer(healthy))  # type: ignore[arg-type]
     app.router.add_get("/readyz", answer(ready))  # type: ignore[arg-type]
+    app.router.add_routes(routes)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
+    try:
+        await listen(runner, address, variable)
+    except InputError:
+        await runner.cleanup()
+        raise
+    return runner
+
+
+async def listen(
+    runner: web.BaseRunner, address: str, variable: str, ssl_context: ssl.SSLContext | None = None
+) -> None:
+    """Take the address that a setting names, or say in one line why not."""
     host, _, port = address.rpartition(":")
     try:
-        await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+        await web.TCPSite(runner, host.strip("[]") or None, int(port), ssl_context=ssl_context).start()
     except OSError as error:
-        await runner.cleanup()
-        raise InputError(f"METRICS_ADDR={address!r} cannot be listened on: {error.strerror or error}") from None
-    return runner
+        raise InputError(f"{variable}={address!r} cannot be listened on: {error.strerror or error}") from None
