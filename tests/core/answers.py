@@ -102,7 +102,7 @@ def score_json(question: Question) -> Json:
     return {
         "pod": f"{asking.namespace}/{asking.name}",
         "workloadClass": asking.workload_class,
-        "nodes": msgspec.to_builtins(score_pod(table, question.cluster, asking)),
+        "nodes": msgspec.to_builtins(score_pod(table, asking)),
     }
 
 

@@ -162,4 +162,4 @@ def scores(
     settings = load(ExtenderSettings, env or {})
     asking = asking or pod("asking")
     table = score_table(cluster, settings.score, settings.marginal, settings.hardware, CATALOGUE, now_s)
-    return {scored.node: scored for scored in score_pod(table, cluster, asking)}
+    return {scored.node: scored for scored in score_pod(table, asking)}

@@ -46,7 +46,7 @@ def decided(cluster: Snapshot, chosen: DecisionSettings, **plan_changes: object)
 
 def scored(cluster: Snapshot, asking: Pod, chosen: DecisionSettings) -> list[NodeScore]:
     table = score_table(cluster, ScoreSettings(), chosen.marginal, chosen.hardware, CATALOGUE, NOW)
-    return score_pod(table, cluster, asking)
+    return score_pod(table, asking)
 
 
 def performance_only_pods(cluster: Snapshot, on: str) -> int:

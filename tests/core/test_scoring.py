@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
-from joulie.control.placement import rejection, schedulable_class
-from joulie.control.scoring import wire_score
+from joulie.control.board import schedulable_class
+from joulie.control.placement import rejection
+from joulie.control.scoring import wire_scores
 from joulie.model.api import NodeTwin
 from joulie.model.names import DRAINING_LABEL, POWER_PROFILE_LABEL
 from joulie.model.rfc3339 import format_time
@@ -310,8 +312,7 @@ class TestRecentPods:
     ],
 )  # fmt: skip
 def test_over_http_a_score_is_a_whole_number_rounded_half_up(score: float, score_max: int, sent: int) -> None:
-    assert wire_score(score, score_max) == sent
-    assert type(wire_score(score, score_max)) is int
+    assert wire_scores(np.array([score]), score_max).tolist() == [sent]
 
 
 def test_whole_numbers_and_decimals_read_the_same() -> None:

@@ -96,7 +96,7 @@ def candidates(source: Source, pod_name: str | None, pod_file: str | None, *, wh
         cluster.catalogue,
         cluster.now_s,
     )
-    return Candidates(cluster, snapshot, pod, table, score_pod(table, snapshot, pod), what_if)
+    return Candidates(cluster, snapshot, pod, table, score_pod(table, pod), what_if)
 
 
 def foreseen(cluster: Cluster, pod: Pod) -> Snapshot:

@@ -146,6 +146,6 @@ def score(prepared: Prepared, cpu_cores: float, gpus: float, workload_class: Wor
     return Scores(total, headroom, marginal_w)
 
 
-def wire_score(score_0_to_100: float, score_max: int) -> int:
-    """The integer that kube-scheduler takes."""
-    return math.floor(score_0_to_100 * score_max / 100.0 + 0.5)
+def wire_scores(scores: Numbers, score_max: int) -> NDArray[np.int64]:
+    """The integers that kube-scheduler takes."""
+    return np.floor(scores * score_max / 100.0 + 0.5).astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Literal
 
-from joulie.control.placement import updated_at_s
+from joulie.control.board import updated_at_s
 from joulie.model.api import NodeTwinStatus, PowerMeasurement
 from joulie.operator.merging import merge_patch
 from joulie.settings import OperatorSettings
