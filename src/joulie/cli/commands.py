@@ -21,6 +21,7 @@ TABLE = {
     "catalogue": Listed("joulie.cli.catalogue", LOOK, "The CPUs and GPUs that Joulie knows."),
     "demo": Listed("joulie.cli.demo", RUN, "A tour on a bundled example cluster."),
     "operator": Listed("joulie.cli.operator", RUN, "Decides for a live cluster and writes it."),
+    "extender": Listed("joulie.cli.extender", RUN, "Tells kube-scheduler where pods may go and which node is best."),
     "config": Listed("joulie.cli.config", SET_UP, "Every setting with value, default and meaning."),
     "crds": Listed("joulie.cli.crds", SET_UP, "The custom resource definitions, for kubectl apply."),
     "completion": Listed("joulie.cli.completion", SET_UP, "Tab completion for bash, zsh or fish."),

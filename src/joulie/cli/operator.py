@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from joulie.cli.options import filename_option
+from joulie.cli.options import filename_option, kubeconfig_options, log_level_option
 from joulie.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,16 +33,11 @@ Needed in the cluster: joulie crds | kubectl apply -f -, and the rights in deplo
 @click.option("--once", is_flag=True, help="Decide once and end.")
 @click.option("--dry-run", is_flag=True, help="Print the writes as JSON lines instead of making them; with --once.")
 @filename_option
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="As kubectl's: else $KUBECONFIG, ~/.kube/config, the pod."
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@kubeconfig_options
 @click.option(
     "--namespace", default="joulie-system", show_default=True, envvar="POD_NAMESPACE", help="Where the lease lies."
 )
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
+@log_level_option
 def command(
     once: bool, dry_run: bool, filenames: tuple[str, ...], kubeconfig: str, context: str, namespace: str, log_level: str
 ) -> None:

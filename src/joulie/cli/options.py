@@ -94,7 +94,7 @@ filename_option = click.option(
     help="A file with Kubernetes objects (YAML, JSON, List), a folder of such files, or - for standard input; "
     "may be given several times.",
 )
-_NOW = click.option(
+now_option = click.option(
     "--now",
     type=_Parsed("rfc3339", _time),
     metavar="TIME",
@@ -125,6 +125,13 @@ _OUTPUT = click.option(
     show_default=True,
     help="A table for people; JSON or YAML, and nothing else on standard output, for programs.",
 )
+_KUBECONFIG = click.option(
+    "--kubeconfig", default="", metavar="FILE", help="As kubectl's: else $KUBECONFIG, ~/.kube/config, the pod."
+)
+_CONTEXT = click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+log_level_option = click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
 no_color_option = click.option("--no-color", is_flag=True, help="No colours; NO_COLOR=1 does the same.")
 
 _POD = click.option("--pod", metavar="NAMESPACE/NAME", help="A pod among the objects.")
@@ -147,13 +154,18 @@ def pod_options(function: Callback) -> Callback:
     return _POD(_POD_FILE(what_if_option(function)))
 
 
+def kubeconfig_options(function: Callback) -> Callback:
+    """Adds --kubeconfig and --context, for commands that talk to a live cluster."""
+    return _KUBECONFIG(_CONTEXT(function))
+
+
 def reads_objects(function: Callback) -> Callback:
     """Adds -f, --now, --policy and --selector; the function gets them as its first argument, a `Source`."""
 
     @filename_option
     @_SELECTOR
     @_POLICY
-    @_NOW
+    @now_option
     @wraps(function)
     def command(
         filenames: tuple[str, ...], now: float | None, policy: str | None, selector: Selector | None, **rest: Any

@@ -8,7 +8,7 @@ a live extender and `joulie score` cannot disagree.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class ScoreBoard:
         self.columns = _no_columns(rows)
         self.updated_s = np.full(rows, np.nan)  # when each twin was written
         self._recent_changed: set[int] = set()
+        self.on_freed: Callable[[str, int], None] = _ignore  # a name is gone, and its row may become another's
         self._prepared: Prepared | None = None
         self._prepared_at_s = self._holds_until_s = -math.inf
 
@@ -145,8 +146,9 @@ class ScoreBoard:
     def _drop_if_empty(self, row: int) -> None:
         """A name that neither a node nor a twin has any more frees its row, whose columns then say nothing."""
         if self.nodes[row] is None and self.statuses[row] is None:
-            del self.index[self.names[row]]
-            self.names[row] = NO_ROW
+            name, self.names[row] = self.names[row], NO_ROW
+            del self.index[name]
+            self.on_freed(name, row)
             self._free.append(row)
 
     def _grow(self) -> None:
@@ -208,6 +210,10 @@ class ScoreBoard:
 
 
 _NO_PODS: dict[str, Pod] = {}
+
+
+def _ignore(_name: str, _row: int) -> None:
+    """Nobody keeps anything by row."""
 
 
 def schedulable_class(status: NodeTwinStatus | None, labels: Mapping[str, str], profile_label: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from joulie.settings.decision import HardwareSettings, MarginalSettings, power_profile_label
 from joulie.settings.loading import group, setting
-from joulie.settings.parsing import ADDRESS, BOOLEAN, DURATION, integer
+from joulie.settings.parsing import ADDRESS, BOOLEAN, BYTES, DURATION, TEXT, integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,19 @@ class ExtenderSettings:
     hardware: HardwareSettings = group(HardwareSettings)
     addr: str = setting("EXTENDER_ADDR", ":9876", ADDRESS, "Where kube-scheduler calls.")
     metrics_addr: str = setting("METRICS_ADDR", ":9877", ADDRESS, "Where metrics and health are served.")
+    tls_cert_file: str = setting(
+        "EXTENDER_TLS_CERT_FILE", "", TEXT, "Certificate (PEM) to serve HTTPS with, read again when it changes."
+    )
+    tls_key_file: str = setting("EXTENDER_TLS_KEY_FILE", "", TEXT, "Its private key (PEM).")
+    request_timeout_s: float = setting(
+        "EXTENDER_REQUEST_TIMEOUT",
+        "400ms",
+        DURATION,
+        "A request that has not arrived whole by then is refused; keep it below the scheduler's httpTimeout.",
+    )
+    max_request_bytes: int = setting(
+        "EXTENDER_MAX_REQUEST_BYTES", "128Mi", BYTES, "Largest request; 5,000 whole nodes are about 19 MB."
+    )
     cache_ttl_s: float = setting(
         "CACHE_TTL", "30s", DURATION, "Kept for compatibility: objects are watched, not cached."
     )

@@ -13,6 +13,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from joulie.model.quantity import parse_quantity
 from joulie.model.selector import parse_selector
 
 T = TypeVar("T")
@@ -89,6 +90,13 @@ def _boolean(text: str) -> bool:
     raise ValueError(f"{text!r} is neither true nor false")
 
 
+def _bytes(text: str) -> int:
+    size = parse_quantity(text)
+    if not 1 << 10 <= size <= 1 << 32:
+        raise ValueError(f"{text!r} is out of range")
+    return int(size)
+
+
 def _text_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -160,6 +168,7 @@ SELECTOR = Parser(parse_selector, "a label selector such as a=b,c in (d,e),!f; e
 ADDRESS = Parser(_address, "an address such as :8081 or 127.0.0.1:8081")
 URL = Parser(_url, "a URL starting with http:// or https://, or nothing")
 GPU_MODEL_CAPS = Parser(_gpu_model_caps, 'JSON such as {"H100 SXM": {"minCapWatts": 350, "maxCapWatts": 700}}')
+BYTES = Parser(_bytes, "a size such as 128Mi or 20M, from 1Ki to 4Gi")
 FRACTION = number(0, 1)
 PCT_OF_MAX = number(0, 100, above=True)
 WATTS = number(0, 1_000_000, above=True)

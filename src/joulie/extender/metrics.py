@@ -1,0 +1,108 @@
+"""The extender's metrics (SPEC 6). Series for each node are rendered when asked, a few hundred nodes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from joulie.control.board import ScoreBoard
+from joulie.model.names import PERFORMANCE, STANDARD
+
+CLASSES = (PERFORMANCE, STANDARD)
+NODES_AT_ONCE = 400  # about a millisecond of rendering, between which requests are answered
+_NEVER = -1
+_BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class ExtenderMetrics:
+    """What Prometheus scrapes from the extender."""
+
+    def __init__(self, board: ScoreBoard, now_s: Callable[[], float]) -> None:
+        self.registry = CollectorRegistry()
+        self._board, self._now_s = board, now_s
+        self._last_scores = {name: np.zeros(0, dtype=np.int16) for name in CLASSES}
+        self._answered = {verb: self._timed(verb) for verb in ("filter", "prioritize")}
+        self.preempt_requests = self._counter("preempt_requests", "Questions about preemption.")
+        self.refused = self._counter("refused_requests", "Requests that could not be answered, by status.", "code")
+        self.broken = self._counter("broken_objects_seen", "Objects found broken.", "kind")
+        self.relists = self._counter("relists", "Times a kind was listed again after a gap.", "kind")
+        self.watch_errors = self._counter("watch_errors", "Faults of watches, all survived.", "kind")
+        self.contact_age = self._gauge("api_contact_age_seconds", "Time since the API server last spoke.")
+        self.allocator_tuned = self._gauge("allocator_tuned", "1 where the C library keeps memory between requests.")
+
+    def answered(self, verb: str, workload_class: str, seconds: float) -> None:
+        requests, durations = self._answered[verb][workload_class]
+        requests.inc()
+        durations.observe(seconds)
+
+    def note_scores(self, workload_class: str, rows: NDArray[np.intp], scores: NDArray[np.int64]) -> None:
+        """Remember what each node was last worth."""
+        last = self._last_scores[workload_class]
+        if len(last) < len(self._board.updated_s):
+            last = np.full(len(self._board.updated_s), _NEVER, dtype=np.int16)
+            last[: len(self._last_scores[workload_class])] = self._last_scores[workload_class]
+            self._last_scores[workload_class] = last
+        last[rows] = scores
+
+    def forget(self, row: int) -> None:
+        """The row is another node's from now on."""
+        for last in self._last_scores.values():
+            last[row : row + 1] = _NEVER
+
+    def page(self) -> Iterator[bytes]:
+        """The text that a scrape gets, in pieces."""
+        yield generate_latest(self.registry)
+        yield from self._series("final_node_score", "Score that the scheduler was last told.", self._scores)
+        prepared, fresh = self._board.prepared(self._now_s()), self._board.columns.fresh
+        headroom = prepared.headroom
+        yield from self._series(
+            "node_headroom_score",
+            "Percent of the power budget that is free, recent pods counted.",
+            lambda row, labels: (f"{{{labels}}} {headroom[row]:.6g}\n",) if fresh[row] else (),
+        )
+        yield from self._series(
+            "stale_twin_data",
+            "1 where a node's twin is too old, undated or missing, and its score neutral.",
+            lambda row, labels: (f"{{{labels}}} {int(not fresh[row])}\n",),
+        )
+
+    def _series(self, name: str, meaning: str, lines: Callable[[int, str], tuple[str, ...]]) -> Iterator[bytes]:
+        metric = f"joulie_scheduler_{name}"
+        yield f"# HELP {metric} {meaning}\n# TYPE {metric} gauge\n".encode()
+        board = self._board
+        for start in range(0, len(board.names), NODES_AT_ONCE):
+            rows = range(start, min(start + NODES_AT_ONCE, len(board.names)))
+            yield "".join(
+                metric + line
+                for row in rows
+                if board.nodes[row] is not None
+                for line in lines(row, f'node="{_escaped(board.names[row])}"')
+            ).encode()
+
+    def _scores(self, row: int, labels: str) -> tuple[str, ...]:
+        return tuple(
+            f'{{{labels},workload_class="{name}"}} {last[row]}\n'
+            for name, last in self._last_scores.items()
+            if row < len(last) and last[row] != _NEVER
+        )
+
+    def _timed(self, verb: str) -> dict[str, tuple[Counter, Histogram]]:
+        name, labels = f"joulie_scheduler_{verb}", ["workload_class"]
+        requests = Counter(f"{name}_requests", f"{verb} requests, by the pod's class.", labels, registry=self.registry)
+        seconds = Histogram(
+            f"{name}_duration_seconds", f"Time to answer {verb}.", labels, registry=self.registry, buckets=_BUCKETS
+        )
+        return {each: (requests.labels(each), seconds.labels(each)) for each in CLASSES}
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"joulie_scheduler_{name}", meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(f"joulie_scheduler_{name}", meaning, registry=self.registry)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", r"\\").replace('"', r"\"")

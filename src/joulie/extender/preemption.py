@@ -1,0 +1,53 @@
+"""What kube-scheduler asks before it displaces pods for another one."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from joulie.extender.requests import BadRequestError, read_pod, typed
+from joulie.model.snapshot import Pod
+
+_ABSENT = Raw(b"null")
+
+
+class _Meta(Struct):
+    uid: str = ""
+
+
+class _VictimPod(Struct):
+    metadata: _Meta
+
+
+class _Victims(Struct):
+    pods: list[_VictimPod] | None = field(name="Pods", default=None)
+    violations: int = field(name="NumPDBViolations", default=0)
+
+
+class _Body(Struct):
+    """Victims by their UIDs where the extender caches nodes, else as whole pods."""
+
+    pod_capital: Raw = field(name="Pod", default=_ABSENT)
+    pod_lower: Raw = field(name="pod", default=_ABSENT)
+    metas: dict[str, Raw] | None = field(name="NodeNameToMetaVictims", default=None)
+    wholes: dict[str, _Victims] | None = field(name="NodeNameToVictims", default=None)
+
+
+_BODY = msgspec.json.Decoder(_Body)
+
+
+def read_preemption(body: bytes) -> tuple[Pod, dict[str, Raw]]:
+    """The pod that wants room, and for each node whom it would displace, in the form of the answer."""
+    asked = typed(_BODY, body, "the request")
+    raw = asked.pod_lower if bytes(asked.pod_capital) == b"null" else asked.pod_capital
+    pod = read_pod(None if bytes(raw) == b"null" else raw, "Pod")
+    if asked.metas is not None:
+        return pod, asked.metas
+    if asked.wholes is None:
+        raise BadRequestError("NodeNameToMetaVictims and NodeNameToVictims are both missing")
+    return pod, {name: _by_uid(victims) for name, victims in asked.wholes.items()}
+
+
+def _by_uid(victims: _Victims) -> Raw:
+    pods = [{"UID": pod.metadata.uid} for pod in victims.pods or ()]
+    return Raw(msgspec.json.encode({"Pods": pods, "NumPDBViolations": victims.violations}))

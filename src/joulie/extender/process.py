@@ -1,0 +1,138 @@
+"""The extender as a process: watches on one side, HTTP on the other, and an end that finishes what it has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable
+
+from aiohttp import web
+
+from joulie.catalogue.lookup import Catalogue
+from joulie.cluster.observer import ContactClock
+from joulie.cluster.port import Cluster, Resource
+from joulie.cluster.watch_log import WatchLog
+from joulie.control.board import ScoreBoard
+from joulie.errors import InputError
+from joulie.extender.allocator import keep_memory
+from joulie.extender.answers import Answers
+from joulie.extender.metrics import ExtenderMetrics
+from joulie.extender.server import Service
+from joulie.extender.state import DECODERS, WATCHED, ExtenderState
+from joulie.extender.tls import Certificate, certificate
+from joulie.lifetime import first_to_end, stop_on_signals
+from joulie.logs import Log
+from joulie.serving import listen
+from joulie.settings import ExtenderSettings
+
+FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
+# The objects of a cluster live long and hold no cycles: looking through them for garbage would stall requests.
+_GC_THRESHOLDS = (50_000, 20, 100)
+
+
+class Extender:
+    """Everything that a request needs, without a process around it."""
+
+    def __init__(
+        self, settings: ExtenderSettings, catalogue: Catalogue, now_s: Callable[[], float] = time.time
+    ) -> None:
+        self._settings = settings
+        self._log = Log("extender")
+        board = ScoreBoard(settings.score, settings.marginal, settings.hardware, catalogue)
+        board.on_freed = self._forget
+        self.metrics = ExtenderMetrics(board, now_s)
+        self.answers = Answers(board, settings.score.score_max)
+        self.state = ExtenderState(board, self._on_broken)
+        self.service = Service(self.state, self.answers, self.metrics, settings, now_s)
+
+    async def watch(self, cluster: Cluster) -> None:
+        """Follow the cluster for ever."""
+        async with asyncio.TaskGroup() as watches:
+            for resource in WATCHED:
+                watches.create_task(self._watch(cluster, resource))
+
+    async def after_sync(self) -> None:
+        """Once everything is known, what is known is taken out of the search for garbage."""
+        while not self.state.synced:
+            await asyncio.sleep(0.05)
+        gc.collect()
+        gc.freeze()
+        self._log.info("all objects are known", nodes=len(self.state.board.index), pods=len(self.state.pods))
+
+    async def _watch(self, cluster: Cluster, resource: Resource) -> None:
+        async for changes in cluster.watch(resource, DECODERS[resource]):
+            self.state.take(resource, changes)
+
+    def _forget(self, name: str, row: int) -> None:
+        self.answers.forget(name)
+        self.metrics.forget(row)
+
+    def _on_broken(self, resource: Resource, key: str, reason: str) -> None:
+        self.metrics.broken.labels(resource.kind).inc()
+        self._log.warning("object cannot be read, it counts as absent", kind=resource.kind, object=key, reason=reason)
+
+
+class ExtenderWatchLog(WatchLog):
+    """Knows besides when the API server last spoke."""
+
+    def __init__(self) -> None:
+        super().__init__("extender")
+        self.clock = ContactClock()
+
+    def contact(self, resource: Resource) -> None:
+        super().contact(resource)
+        self.clock.contact(resource)
+
+
+async def run(
+    extender: Extender, settings: ExtenderSettings, cluster: Cluster | None, watch_log: ExtenderWatchLog
+) -> int:
+    """Until SIGTERM or SIGINT; exit code 0. Without a cluster it serves what it was given."""
+    stop = stop_on_signals()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    metrics = extender.metrics
+    watch_log.on_relist = lambda kind: metrics.relists.labels(kind).inc()
+    watch_log.on_error = lambda kind: metrics.watch_errors.labels(kind).inc()
+    metrics.contact_age.set_function(lambda: watch_log.clock.age_s() or 0.0)
+    tuned = keep_memory()
+    metrics.allocator_tuned.set(tuned)
+    if not tuned:
+        Log("extender").warning("the C library's allocator cannot be tuned: requests with whole nodes take longer")
+    secret = certificate(settings)
+    runners = await _listen(extender, settings, secret)
+    background = [asyncio.create_task(extender.after_sync())]
+    if cluster is not None:
+        background.append(asyncio.create_task(extender.watch(cluster)))
+    if secret is not None:
+        background.append(asyncio.create_task(secret.follow()))
+    try:
+        await first_to_end(asyncio.create_task(_wait(stop)), *background[1:])
+    finally:
+        await asyncio.gather(*(runner.cleanup() for runner in runners))  # what has begun is answered
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+    return 0
+
+
+async def _wait(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _listen(extender: Extender, settings: ExtenderSettings, secret: Certificate | None) -> list[web.ServerRunner]:
+    """Where the scheduler calls, and where Prometheus and probes do; both know all paths."""
+    runners: list[web.ServerRunner] = []
+    places = [(settings.addr, "EXTENDER_ADDR", secret.context if secret else None)]
+    if settings.metrics_addr != settings.addr:
+        places.append((settings.metrics_addr, "METRICS_ADDR", None))
+    try:
+        for address, variable, context in places:
+            runner = web.ServerRunner(extender.service.server(), shutdown_timeout=FINISH_S)
+            runners.append(runner)
+            await runner.setup()
+            await listen(runner, address, variable, context)
+    except InputError:
+        await asyncio.gather(*(runner.cleanup() for runner in runners))
+        raise
+    return runners

@@ -1,0 +1,225 @@
+"""The extender over HTTP: what arrives is checked, timed and answered; what is wrong gets one line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+import msgspec
+from aiohttp import web
+
+from joulie.extender import debug
+from joulie.extender.answers import Answers
+from joulie.extender.metrics import ExtenderMetrics
+from joulie.extender.preemption import read_preemption
+from joulie.extender.requests import BadRequestError, one_line, read_pod, read_question
+from joulie.extender.state import ExtenderState
+from joulie.settings import ExtenderSettings
+
+JSON, TEXT = "application/json", "text/plain"
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+IDLE_S = 75.0  # kube-scheduler keeps idle connections for 90 s; one that sends nothing is closed before
+_SILENT = logging.getLogger("joulie.extender.http")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False  # a request costs no log line, a bad one neither: they are counted
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+
+
+class Service:
+    """Every path that the extender knows."""
+
+    def __init__(
+        self,
+        state: ExtenderState,
+        answers: Answers,
+        metrics: ExtenderMetrics,
+        settings: ExtenderSettings,
+        now_s: Callable[[], float],
+    ) -> None:
+        self._state, self._answers, self._metrics = state, answers, metrics
+        self._settings, self._now_s = settings, now_s
+        self._posts: dict[str, Handler] = {
+            "/filter": self._filter,
+            "/prioritize": self._prioritize,
+            "/preempt": self._preempt,
+            "/debug/scoring": self._debug,
+        }
+        self._gets: dict[str, Handler] = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/metrics": self._page,
+            "/debug/scoring": self._debug,
+        }
+
+    def server(self) -> web.Server:
+        """For a runner: no router, no middleware, no log."""
+        return _PunctualServer(
+            self.handle,
+            access_log=None,
+            logger=_SILENT,
+            keepalive_timeout=IDLE_S,
+            lingering_time=1.0,
+            auto_decompress=False,
+            head_timeout_s=self._settings.request_timeout_s * 10,
+        )
+
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        path, method = request.path, request.method
+        table = self._posts if method == "POST" else self._gets if method in ("GET", "HEAD") else {}
+        handler = table.get(path)
+        if handler is None:
+            known = path in self._posts or path in self._gets
+            return self._refuse(405 if known else 404, f"{method} {one_line(path, 80)} is not served here")
+        try:
+            return await handler(request)
+        except BadRequestError as error:
+            return self._refuse(400, str(error))
+        except TimeoutError:
+            return self._refuse(408, f"the request did not arrive within {self._settings.request_timeout_s:g} s")
+        except _NotReadyError:
+            return self._refuse(503, _NOT_SYNCED)
+        except _TooLargeError:
+            return self._refuse(413, f"the request is larger than {self._settings.max_request_bytes} bytes")
+
+    async def _filter(self, request: web.BaseRequest) -> web.Response:
+        body = await self._body(request)
+        started = time.perf_counter()
+        question = read_question(body, whole=True)
+        answer = self._answers.filter(question)
+        self._metrics.answered("filter", question.pod.workload_class, time.perf_counter() - started)
+        return _json(answer)
+
+    async def _prioritize(self, request: web.BaseRequest) -> web.Response:
+        body = await self._body(request)
+        started = time.perf_counter()
+        question = read_question(body, whole=False)
+        scored = self._answers.prioritize(question, self._now_s())
+        self._metrics.note_scores(question.pod.workload_class, scored.rows, scored.scores)
+        self._metrics.answered("prioritize", question.pod.workload_class, time.perf_counter() - started)
+        return _json(scored.body)
+
+    async def _preempt(self, request: web.BaseRequest) -> web.Response:
+        pod, victims = read_preemption(await self._body(request))
+        self._metrics.preempt_requests.inc()
+        return _json(self._answers.preempt(pod, victims))
+
+    async def _debug(self, request: web.BaseRequest) -> web.Response:
+        board, now_s = self._state.board, self._now_s()
+        wants_table = request.query.get("format") == "table" or TEXT in request.headers.get("Accept", "")
+        if request.method == "POST":
+            pod = read_pod(await self._body(request), "Pod")
+        elif "pod" in request.query:
+            found = self._state.pods.get(request.query["pod"])
+            if found is None:
+                wanted = one_line(request.query["pod"], 300)
+                return self._refuse(404, f"pod {wanted!r} is not known; write NAMESPACE/NAME")
+            pod = found
+        else:
+            state = debug.state_json(board, self._settings.marginal, now_s)
+            return _text(debug.state_table(state)) if wants_table else _json(msgspec.json.encode(state))
+        scores = debug.scores_of(board, pod, now_s)
+        if wants_table:
+            return _text(debug.scores_table(pod, scores))
+        return _json(msgspec.json.encode(debug.scores_json(pod, scores)))
+
+    async def _healthz(self, _: web.BaseRequest) -> web.Response:
+        return _text(("ok\n",))
+
+    async def _readyz(self, _: web.BaseRequest) -> web.Response:
+        return _text(("ok\n",)) if self._state.synced else self._refuse(503, _NOT_SYNCED)
+
+    async def _page(self, _: web.BaseRequest) -> web.Response:
+        """In pieces, so that nobody waits for the whole page."""
+        pieces: list[bytes] = []
+        for piece in self._metrics.page():
+            pieces.append(piece)
+            await asyncio.sleep(0)
+        return web.Response(body=b"".join(pieces), headers={"Content-Type": PROMETHEUS})
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        """All of the request, if it is not too large and not too slow; nothing is answered before all is known."""
+        if not self._state.synced:
+            raise _NotReadyError
+        largest = self._settings.max_request_bytes
+        if (request.content_length or 0) > largest:
+            raise _TooLargeError
+        pieces: list[bytes] = []
+        size = 0
+        async with asyncio.timeout(self._settings.request_timeout_s):
+            while piece := await request.content.readany():
+                size += len(piece)
+                if size > largest:
+                    raise _TooLargeError
+                pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _refuse(self, status: int, reason: str) -> web.Response:
+        self._metrics.refused.labels(str(status)).inc()
+        return web.Response(status=status, text=reason + "\n")
+
+
+class _NotReadyError(Exception):
+    pass
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _PunctualServer(web.Server):
+    """A server whose connections must begin with a request before long."""
+
+    def __init__(self, handler: Handler, *, head_timeout_s: float, **options: object) -> None:
+        super().__init__(handler, **options)  # type: ignore[arg-type]
+        self._head_timeout_s, self._options = head_timeout_s, options
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, self._head_timeout_s, loop=asyncio.get_running_loop(), **self._options)
+
+
+class _Connection(web.RequestHandler):
+    """One line for what is not HTTP, and an end to those that send a request's head byte by byte."""
+
+    def __init__(self, server: web.Server, head_timeout_s: float, **options: object) -> None:
+        super().__init__(server, **options)  # type: ignore[arg-type]
+        self._head_timeout_s = head_timeout_s
+        self._head_due: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._request_count:
+            if self._head_due is not None:
+                self._head_due.cancel()
+                self._head_due = None
+        elif self._head_due is None:
+            self._head_due = self._loop.call_later(self._head_timeout_s, self._too_slow)
+
+    def _too_slow(self) -> None:
+        if self.transport is not None:
+            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        response = web.Response(status=status, text=one_line(message or str(exc or "not understood"), 200) + "\n")
+        response.force_close()
+        return response
+
+
+_NOT_SYNCED = "not all objects are known yet"
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type=JSON)
+
+
+def _text(lines: Iterable[str]) -> web.Response:
+    return web.Response(text="".join(lines))

@@ -1,0 +1,102 @@
+"""The cluster as the extender knows it: a score board, and the pods by name, changed by each event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from joulie.cluster import slim
+from joulie.cluster.port import (
+    NODE_HARDWARE,
+    NODE_TWINS,
+    NODES,
+    PODS,
+    Broken,
+    Change,
+    Decode,
+    Deleted,
+    Resource,
+    Synced,
+    Upserted,
+)
+from joulie.control.board import ScoreBoard
+from joulie.model.api import NodeHardware, NodeTwin, NodeTwinStatus
+from joulie.model.snapshot import Node, Pod, Snapshot
+
+DECODERS: dict[Resource, Decode[Any]] = {
+    NODES: slim.decode_node,
+    PODS: slim.decode_pod,
+    NODE_HARDWARE: slim.decode_hardware,
+    NODE_TWINS: slim.decode_twin,
+}
+WATCHED = tuple(DECODERS)
+_EMPTY_STATUS = NodeTwinStatus()
+
+OnBroken = Callable[[Resource, str, str], None]
+
+
+class ExtenderState:
+    """What requests are answered from. An object that cannot be read counts as absent."""
+
+    def __init__(self, board: ScoreBoard, on_broken: OnBroken) -> None:
+        self.board = board
+        self.pods: dict[str, Pod] = {}
+        self._on_broken = on_broken
+        self._synced: set[Resource] = set()
+        self._put: dict[Resource, Callable[[str, Any], None]] = {
+            NODES: self._put_node,
+            PODS: self._put_pod,
+            NODE_HARDWARE: self._put_hardware,
+            NODE_TWINS: self._put_twin,
+        }
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything that existed at the start is known."""
+        return len(self._synced) == len(WATCHED)
+
+    def take(self, resource: Resource, changes: Sequence[Change[Any]]) -> None:
+        put = self._put[resource]
+        for change in changes:
+            match change:
+                case Upserted(key, value, _):
+                    put(key, value)
+                case Deleted(key):
+                    put(key, None)
+                case Broken(key, reason):
+                    put(key, None)
+                    self._on_broken(resource, key, reason)
+                case Synced():
+                    self._synced.add(resource)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Everything that was read from files, at once."""
+        for name, hardware in snapshot.hardware.items():
+            self._put_hardware(name, hardware)
+        for name, node in snapshot.nodes.items():
+            self._put_node(name, node)
+        for name, twin in snapshot.twins.items():
+            self.board.put_twin(name, twin.status or _EMPTY_STATUS)
+        for pod in snapshot.pods:
+            self._put_pod(f"{pod.namespace}/{pod.name}", pod)
+        self._synced.update(WATCHED)
+
+    def _put_node(self, name: str, node: Node | None) -> None:
+        self.board.put_node(name, node)
+
+    def _put_hardware(self, name: str, hardware: NodeHardware | None) -> None:
+        self.board.put_hardware(name, hardware)
+
+    def _put_twin(self, name: str, twin: NodeTwin | None) -> None:
+        """A twin speaks for the node of its own name; any other would be a second one for that node."""
+        if twin is not None and twin.node != name:
+            self._on_broken(NODE_TWINS, name, f"spec.nodeName: {twin.node} is not the name of the object")
+            twin = None
+        self.board.put_twin(name, None if twin is None else twin.status or _EMPTY_STATUS)
+
+    def _put_pod(self, key: str, pod: Pod | None) -> None:
+        self.board.put_pod(key, self.pods.get(key), pod)
+        if pod is None:
+            self.pods.pop(key, None)
+        else:
+            self.pods[key] = pod
