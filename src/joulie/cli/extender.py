@@ -66,6 +66,7 @@ def command(filenames: tuple[str, ...], now: float | None, kubeconfig: str, cont
 
     from pathlib import Path
 
+    from joulie.cluster.backoff import Backoff
     from joulie.cluster.credentials import find_credentials
     from joulie.cluster.kubernetes import KubernetesCluster
 
@@ -73,7 +74,8 @@ def command(filenames: tuple[str, ...], now: float | None, kubeconfig: str, cont
 
     async def main() -> int:
         watch_log = ExtenderWatchLog()
-        cluster = KubernetesCluster(credentials, observer=watch_log)
+        # A scheduler that waits for news after an outage waits for these watches.
+        cluster = KubernetesCluster(credentials, observer=watch_log, backoff=lambda: Backoff(0.25, 5.0))
         try:
             return await run(extender, settings, cluster, watch_log)
         finally:

@@ -27,6 +27,7 @@ from joulie.settings import HardwareSettings, MarginalSettings, ScoreSettings
 _NO_STATUS = NodeTwinStatus()
 _NO_LABELS: Mapping[str, str] = {}
 NO_ROW = ""
+MOST_TREND_W_PER_MIN = 1e12  # far above any node's, and small enough that all of a cluster can be added up
 
 
 class ScoreBoard:
@@ -54,7 +55,7 @@ class ScoreBoard:
         self._recent_changed: set[int] = set()
         self.on_freed: Callable[[str, int], None] = _ignore  # a name is gone, and its row may become another's
         self._prepared: Prepared | None = None
-        self._prepared_at_s = self._holds_until_s = -math.inf
+        self._prepared_at_s = self._oldest_fresh_s = -math.inf
 
     def put_node(self, name: str, node: Node | None) -> None:
         """A node is new, has changed or is gone (None)."""
@@ -103,16 +104,20 @@ class ScoreBoard:
                 self._recent_changed.add(row)
                 self._prepared = None
 
+    def expect(self, rows: NDArray[np.intp], watts: NDArray[np.float64]) -> None:
+        """Add (or, negative, take back) power that pods on their way will most likely draw there."""
+        self.columns.expected_w[rows] += watts
+        self._prepared = None
+
     def prepared(self, now_s: float) -> Prepared:
         """The terms that no pod changes, as of now: twins grow stale by the clock alone."""
-        if self._prepared is None or not self._prepared_at_s <= now_s <= self._holds_until_s:
-            oldest_s = now_s - self._settings.twin_staleness_s
+        oldest_s = now_s - self._settings.twin_staleness_s
+        if self._prepared is None or now_s < self._prepared_at_s or self._oldest_fresh_s < oldest_s:
             fresh = np.greater_equal(self.updated_s, oldest_s, out=self.columns.fresh)
             if self._settings.count_recent_pods and self._recent_changed:
                 self._write_recent_pods()
             self._prepared, self._prepared_at_s = prepare(self.columns, self._marginal), now_s
-            first_s = float(np.min(self.updated_s, where=fresh, initial=math.inf))
-            self._holds_until_s = first_s + self._settings.twin_staleness_s
+            self._oldest_fresh_s = float(np.min(self.updated_s, where=fresh, initial=math.inf))
         return self._prepared
 
     def class_of(self, row: int) -> str:
@@ -178,13 +183,13 @@ class ScoreBoard:
         trend = power.power_trend_w_per_min if power else None
         capped_w = power.node_capped_power_w if power else None
         measured_w = power.measured_node_power_w if power else None
-        known = bool(capped_w) and measured_w is not None  # a budget of nothing says nothing
+        known = measured_w is not None and (capped_w or 0.0) >= LEAST_TOTAL  # a budget of nothing says nothing
         columns.has_power[row] = known
         columns.capped_w[row] = capped_w if known else 0.0
         columns.measured_w[row] = measured_w if known else 0.0
         columns.predicted_headroom[row] = status.predicted_power_headroom_score or 0.0
         columns.cooling_stress[row] = status.predicted_cooling_stress_score or 0.0
-        columns.trend_w_per_min[row] = trend or 0.0
+        columns.trend_w_per_min[row] = min(max(trend or 0.0, -MOST_TREND_W_PER_MIN), MOST_TREND_W_PER_MIN)
         columns.pue[row] = status.estimated_pue or 1.0
         at_s = updated_at_s(status)
         self.updated_s[row] = math.nan if at_s is None else at_s
@@ -252,6 +257,7 @@ def _no_columns(rows: int) -> ScoreColumns:
         capped_w=numbers(),
         measured_w=numbers(),
         recent_w=numbers(),
+        expected_w=numbers(),
         predicted_headroom=numbers(),
         cooling_stress=numbers(),
         trend_w_per_min=numbers(),

@@ -42,6 +42,7 @@ class ScoreColumns(Struct):
     capped_w: Numbers
     measured_w: Numbers
     recent_w: Numbers  # pods bound since the twin was written
+    expected_w: Numbers  # pods that will most likely be bound in a moment; 0 outside a live extender
     predicted_headroom: Numbers  # stands in where power is not known
     cooling_stress: Numbers
     trend_w_per_min: Numbers
@@ -84,7 +85,7 @@ def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     """The terms that no pod changes, and the two that look at the whole cluster: pressure and trend."""
     fresh = columns.fresh
     budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
-    loaded_w = columns.measured_w + columns.recent_w
+    loaded_w = columns.measured_w + columns.recent_w + columns.expected_w
     headroom = np.where(columns.has_power, (columns.capped_w - loaded_w) / budget_w * 100.0, columns.predicted_headroom)
     pressure = performance_pressure(columns)
     trend = math.fsum(columns.trend_w_per_min[fresh].tolist())

@@ -6,7 +6,7 @@ cost more than computing them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -23,17 +23,19 @@ from joulie.model.names import PERFORMANCE, STANDARD
 from joulie.model.snapshot import Pod, WorkloadClass
 
 _CLASSES: tuple[WorkloadClass, ...] = (PERFORMANCE, STANDARD)
-_REASONS = {code: rejection(PERFORMANCE, name) for name, code in CLASS_CODES.items()}
-_REFUSED_CODES = np.array([_REASONS[code] is not None for code in range(len(_REASONS))])
+# By class code: why a performance pod is kept off, and whether.
+_REASONS = np.array([rejection(PERFORMANCE, name) or "" for name in CLASS_CODES], dtype=object)
+_REFUSED_CODES = np.array([rejection(PERFORMANCE, name) is not None for name in CLASS_CODES])
 _FILTER_END = b',"FailedNodes":{},"Error":"","FailedAndUnresolvableNodes":'
 
 
 class Scored(NamedTuple):
-    """The rows that were scored, for metrics, beside the answer."""
+    """The answer, and what it says of which row."""
 
     body: bytes
     rows: NDArray[np.intp]
-    scores: NDArray[np.int64]
+    points: NDArray[np.int64]  # by candidate, as the rows
+    marginal_w: NDArray[np.float64]  # by row of the board
 
 
 class Answers:
@@ -42,46 +44,45 @@ class Answers:
     def __init__(self, board: ScoreBoard, score_max: int) -> None:
         self._board = board
         self._score_max = score_max
-        self._hosts: dict[str, bytes] = {}  # the piece of an answer that names a node
-        self._ends = [b"%d}" % number for number in range(score_max + 1)]
-        self._neutral = self._ends[int(wire_scores(np.array([NEUTRAL_SCORE]), score_max)[0])]
+        # By row: the piece of an answer that names the node, and whether there is one yet.
+        self._heads: NDArray[np.object_] = np.empty(0, dtype=object)
+        self._rendered: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._ends: NDArray[np.object_] = np.array([b"%d}" % points for points in range(score_max + 1)], dtype=object)
+        self._neutral = self._ends[wire_scores(np.array([NEUTRAL_SCORE]), score_max)[0]]
 
     def filter(self, question: Question) -> bytes:
         """All nodes but those that are eco or draining, if the pod's class is performance.
 
         Displacing pods would not help there, so refused nodes are said to be beyond preemption.
         """
-        refused = self._refused(question.pod, question.names, question.wholes)
-        if question.wholes is None:
-            kept = [name for name in question.names if name not in refused] if refused else question.names
-            head = b'{"Nodes":null,"NodeNames":' + msgspec.json.encode(kept)
-        else:
-            keep: Iterable[bool] = (name not in refused for name in question.names)
-            wholes = b",".join(compress(question.wholes, keep) if refused else question.wholes)
-            head = b'{"NodeNames":null,"Nodes":{"metadata":{},"items":[%b]}' % wholes
-        return b"".join((head, _FILTER_END, msgspec.json.encode(refused), b"}"))
+        names, wholes = question.names, question.wholes
+        refused = self._refused(question.pod, names, wholes)
+        tail = _FILTER_END + msgspec.json.encode(refused) + b"}"
+        if wholes is None:
+            kept = [name for name in names if name not in refused] if refused else names
+            return b"".join((b'{"Nodes":null,"NodeNames":', msgspec.json.encode(kept), tail))
+        if refused:
+            wholes = [whole for whole, name in zip(wholes, names, strict=True) if name not in refused]
+        return _enclosed(b'{"NodeNames":null,"Nodes":{"metadata":{},"items":[', wholes, b"]}" + tail)
 
     def prioritize(self, question: Question, now_s: float) -> Scored:
         """A score for each candidate; of what is not known, the neutral one."""
         board, pod, names = self._board, question.pod, question.names
         scored = score(board.prepared(now_s), pod.cpu_cores, pod.gpus, pod.workload_class)
-        index, hosts = board.index, self._hosts
+        index = board.index
+        unknown: list[str] = []
         try:
             rows = np.fromiter(map(index.__getitem__, names), np.intp, len(names))
-            known = names
         except KeyError:
-            known = [name for name in names if name in index]
-            rows = np.fromiter(map(index.__getitem__, known), np.intp, len(known))
+            unknown = [name for name in names if name not in index]
+            rows = np.array([index[name] for name in names if name in index], dtype=np.intp)
         points = wire_scores(scored.score[rows], self._score_max)
-        try:
-            heads = list(map(hosts.__getitem__, known))
-        except KeyError:
-            self._render(known)
-            heads = list(map(hosts.__getitem__, known))
-        pieces = list(map(bytes.__add__, heads, map(self._ends.__getitem__, points.tolist())))
-        if known is not names:
-            pieces += [host_piece(name) + self._neutral for name in names if name not in index]
-        return Scored(b"[" + b",".join(pieces) + b"]", rows, points)
+        pieces = [b""] * (2 * len(rows))
+        pieces[::2] = self._heads_of(rows)
+        pieces[1::2] = self._ends[points].tolist()
+        for name in unknown:
+            pieces += (host_piece(name), self._neutral)
+        return Scored(b"[" + b"".join(pieces)[1:] + b"]", rows, points, scored.marginal_w)
 
     def preempt(self, pod: Pod, victims: dict[str, Raw]) -> bytes:
         """The nodes where displacing pods would help: not those that this pod will be refused on."""
@@ -89,9 +90,9 @@ class Answers:
         kept = {name: meta for name, meta in victims.items() if name not in refused}
         return msgspec.json.encode({"NodeNameToMetaVictims": kept})
 
-    def forget(self, name: str) -> None:
-        """A node is gone."""
-        self._hosts.pop(name, None)
+    def forget(self, row: int) -> None:
+        """The row is another node's from now on."""
+        self._rendered[row : row + 1] = False
 
     def _refused(self, pod: Pod, names: list[str], wholes: list[Raw] | None) -> dict[str, str]:
         """Why the pod may not go there, by name; nodes that came whole and are not known speak by their label."""
@@ -107,9 +108,8 @@ class Answers:
             refused = self._refused(pod, known, None)
         else:
             of_names = codes[rows]
-            where = np.flatnonzero(_REFUSED_CODES[of_names])
-            reasons = [_REASONS[code] or "" for code in of_names[where].tolist()]
-            refused = dict(zip([names[at] for at in where.tolist()], reasons, strict=True))
+            hit = _REFUSED_CODES[of_names]
+            refused = dict(zip(compress(names, hit.tolist()), _REASONS[of_names[hit]].tolist(), strict=True))
         if wholes is None:
             return refused
         for at in unknown:
@@ -118,12 +118,30 @@ class Answers:
                 refused[names[at]] = reason
         return refused
 
-    def _render(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self._hosts:
-                self._hosts[name] = host_piece(name)
+    def _heads_of(self, rows: NDArray[np.intp]) -> list[bytes]:
+        missing = len(self._board.updated_s) - len(self._heads)
+        if missing > 0:
+            self._heads = np.append(self._heads, np.full(missing, b"", dtype=object))
+            self._rendered = np.append(self._rendered, np.zeros(missing, dtype=np.bool_))
+        if not self._rendered[rows].all():
+            for row in rows[~self._rendered[rows]].tolist():
+                self._heads[row] = host_piece(self._board.names[row])
+            self._rendered[rows] = True
+        found: list[bytes] = self._heads[rows].tolist()
+        return found
 
 
 def host_piece(name: str) -> bytes:
-    """The beginning of a node's entry in an answer."""
-    return b'{"Host":%b,"Score":' % msgspec.json.encode(name)
+    """The beginning of a node's entry in an answer, with the comma that parts it from the one before."""
+    return b',{"Host":%b,"Score":' % msgspec.json.encode(name)
+
+
+def _enclosed(head: bytes, items: Sequence[Raw], tail: bytes) -> bytes:
+    """The items with commas between, head and tail around them: megabytes, so they are copied but once."""
+    if not items:
+        return head + tail
+    *others, last = items
+    ends = b"".join((last, tail))
+    if not others:
+        return head + ends
+    return b",".join((b"".join((head, others[0])), *others[1:], ends))

@@ -31,10 +31,15 @@ def scores_of(board: ScoreBoard, pod: Pod, now_s: float) -> list[NodeScore]:
     return score_pod(table_of(board, now_s), pod)
 
 
-def scores_json(pod: Pod, scores: Sequence[NodeScore]) -> dict[str, Any]:
-    """As `joulie score -o json` writes it."""
+def scores_json(board: ScoreBoard, pod: Pod, scores: Sequence[NodeScore]) -> dict[str, Any]:
+    """As `joulie score -o json` writes it; besides, if there is any, the power that pods on their way will draw."""
     name = f"{pod.namespace}/{pod.name}"
-    return {"pod": name, "workloadClass": pod.workload_class, "nodes": scores}
+    shown: dict[str, Any] = {"pod": name, "workloadClass": pod.workload_class, "nodes": scores}
+    expected_w = board.columns.expected_w
+    if expected_w.any():
+        rows = sorted((board.names[row], float(expected_w[row])) for row in expected_w.nonzero()[0])
+        shown["expectedPodsW"] = dict(rows)
+    return shown
 
 
 def scores_table(pod: Pod, scores: Sequence[NodeScore]) -> Iterator[str]:
@@ -62,6 +67,7 @@ def state_json(board: ScoreBoard, marginal: MarginalSettings, now_s: float) -> d
                 "measuredPowerW": float(columns.measured_w[row]) if known else None,
                 "cappedPowerW": float(columns.capped_w[row]) if known else None,
                 "recentPodsW": float(columns.recent_w[row]),
+                "expectedPodsW": float(columns.expected_w[row]),
                 "powerTrendWPerMin": float(columns.trend_w_per_min[row]),
                 "cpuMaxWattsTotal": float(columns.cpu_max_w[row]),
                 "gpuMaxWattsTotal": float(columns.gpu_max_w[row]),

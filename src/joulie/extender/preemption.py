@@ -29,8 +29,10 @@ class _Body(Struct):
 
     pod_capital: Raw = field(name="Pod", default=_ABSENT)
     pod_lower: Raw = field(name="pod", default=_ABSENT)
-    metas: dict[str, Raw] | None = field(name="NodeNameToMetaVictims", default=None)
-    wholes: dict[str, _Victims] | None = field(name="NodeNameToVictims", default=None)
+    metas_capital: dict[str, Raw] | None = field(name="NodeNameToMetaVictims", default=None)
+    metas_lower: dict[str, Raw] | None = field(name="nodeNameToMetaVictims", default=None)
+    wholes_capital: dict[str, _Victims] | None = field(name="NodeNameToVictims", default=None)
+    wholes_lower: dict[str, _Victims] | None = field(name="nodeNameToVictims", default=None)
 
 
 _BODY = msgspec.json.Decoder(_Body)
@@ -41,11 +43,13 @@ def read_preemption(body: bytes) -> tuple[Pod, dict[str, Raw]]:
     asked = typed(_BODY, body, "the request")
     raw = asked.pod_lower if bytes(asked.pod_capital) == b"null" else asked.pod_capital
     pod = read_pod(None if bytes(raw) == b"null" else raw, "Pod")
-    if asked.metas is not None:
-        return pod, asked.metas
-    if asked.wholes is None:
+    metas = asked.metas_lower if asked.metas_capital is None else asked.metas_capital
+    if metas is not None:
+        return pod, metas
+    wholes = asked.wholes_lower if asked.wholes_capital is None else asked.wholes_capital
+    if wholes is None:
         raise BadRequestError("NodeNameToMetaVictims and NodeNameToVictims are both missing")
-    return pod, {name: _by_uid(victims) for name, victims in asked.wholes.items()}
+    return pod, {name: _by_uid(victims) for name, victims in wholes.items()}
 
 
 def _by_uid(victims: _Victims) -> Raw:

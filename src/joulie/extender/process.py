@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
@@ -17,6 +17,7 @@ from joulie.control.board import ScoreBoard
 from joulie.errors import InputError
 from joulie.extender.allocator import keep_memory
 from joulie.extender.answers import Answers
+from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
 from joulie.extender.server import Service
 from joulie.extender.state import DECODERS, WATCHED, ExtenderState
@@ -43,8 +44,10 @@ class Extender:
         board.on_freed = self._forget
         self.metrics = ExtenderMetrics(board, now_s)
         self.answers = Answers(board, settings.score.score_max)
+        self.expected = ExpectedPods(board)
         self.state = ExtenderState(board, self._on_broken)
-        self.service = Service(self.state, self.answers, self.metrics, settings, now_s)
+        self.state.on_settled = self.expected.settle
+        self.service = Service(self.state, self.answers, self.expected, self.metrics, settings, now_s)
 
     async def watch(self, cluster: Cluster) -> None:
         """Follow the cluster for ever."""
@@ -64,8 +67,9 @@ class Extender:
         async for changes in cluster.watch(resource, DECODERS[resource]):
             self.state.take(resource, changes)
 
-    def _forget(self, name: str, row: int) -> None:
-        self.answers.forget(name)
+    def _forget(self, _name: str, row: int) -> None:
+        self.expected.forget_rows()
+        self.answers.forget(row)
         self.metrics.forget(row)
 
     def _on_broken(self, resource: Resource, key: str, reason: str) -> None:
@@ -109,11 +113,18 @@ async def run(
     try:
         await first_to_end(asyncio.create_task(_wait(stop)), *background[1:])
     finally:
-        await asyncio.gather(*(runner.cleanup() for runner in runners))  # what has begun is answered
+        await _part(extender, runners)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
     return 0
+
+
+async def _part(extender: Extender, runners: Sequence[web.ServerRunner]) -> None:
+    """Nobody new is let in, what has begun is answered, and then the connections end."""
+    await asyncio.gather(*(site.stop() for runner in runners for site in runner.sites))
+    await extender.service.finish(FINISH_S)
+    await asyncio.gather(*(runner.cleanup() for runner in runners))
 
 
 async def _wait(stop: asyncio.Event) -> None:

@@ -6,6 +6,7 @@ decoded: their names are read, and a filter hands their bytes back as they came.
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -25,27 +26,15 @@ class BadRequestError(ValueError):
     """The request cannot be answered; the message is one line that names the field."""
 
 
-class Named(Struct):
+class _Named(Struct):
     name: str
     labels: dict[str, str] | None = None
 
 
-class NodeHead(Struct):
+class _NodeHead(Struct):
     """Of a whole node, what names it."""
 
-    metadata: Named
-
-
-class JustName(Struct):
-    name: str
-
-
-class NodeName(Struct):
-    metadata: JustName
-
-
-class _Names(Struct):
-    items: list[NodeName] | None = None
+    metadata: _Named
 
 
 class _Wholes(Struct):
@@ -53,49 +42,51 @@ class _Wholes(Struct):
 
 
 class _Body(Struct):
-    """The body's outline; an absent or null part is None, and the first spelling that is there counts."""
+    """The body; an absent or null part is None, and the first spelling that is there counts."""
 
     pod_capital: Raw = field(name="Pod", default=_ABSENT)
     pod_lower: Raw = field(name="pod", default=_ABSENT)
-    names_capital: Raw = field(name="NodeNames", default=_ABSENT)
-    names_camel: Raw = field(name="nodeNames", default=_ABSENT)
-    names_lower: Raw = field(name="nodenames", default=_ABSENT)
-    nodes_capital: Raw = field(name="Nodes", default=_ABSENT)
-    nodes_lower: Raw = field(name="nodes", default=_ABSENT)
+    names_capital: list[str] | None = field(name="NodeNames", default=None)
+    names_camel: list[str] | None = field(name="nodeNames", default=None)
+    names_lower: list[str] | None = field(name="nodenames", default=None)
+    nodes_capital: _Wholes | None = field(name="Nodes", default=None)
+    nodes_lower: _Wholes | None = field(name="nodes", default=None)
 
 
 class Question(Struct):
     """A pod and its candidates: names, or whole nodes as bytes."""
 
     pod: Pod
+    exists: bool  # an API server has given the pod its UID
     names: list[str]
     wholes: list[Raw] | None = None  # in the order of the names
 
 
 _BODY = msgspec.json.Decoder(_Body)
 _POD = msgspec.json.Decoder(PodObject)
-_NAME_LIST = msgspec.json.Decoder(list[str])
-_NODE_NAMES = msgspec.json.Decoder(_Names)
-_WHOLES = msgspec.json.Decoder(_Wholes)
-_NODE_NAME = msgspec.json.Decoder(NodeName)
-_NODE_HEAD = msgspec.json.Decoder(NodeHead)
+_NODE_HEAD = msgspec.json.Decoder(_NodeHead)
+# As kube-scheduler writes a node: to find the name there is several times faster than to read the rest as well.
+_NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
 
 
-def read_question(body: bytes, *, whole: bool) -> Question:
-    """The pod and its candidates; with `whole`, nodes that came whole are kept to be handed back."""
-    outline = typed(_BODY, body, "the request")
-    pod = read_pod(_first(outline.pod_capital, outline.pod_lower), "Pod")
-    names = _first(outline.names_capital, outline.names_camel, outline.names_lower)
+def read_question(body: bytes) -> Question:
+    """The pod and its candidates; nodes that came whole are kept to be handed back."""
+    asked = typed(_BODY, body, "the request")
+    asking = _pod_object(_first(_present(asked.pod_capital), _present(asked.pod_lower)), "Pod")
+    pod, exists = _to_pod(asking, "Pod"), bool(asking.metadata.uid)
+    names = _first(asked.names_capital, asked.names_camel, asked.names_lower)
     if names is not None:
-        return Question(pod, typed(_NAME_LIST, names, "NodeNames"))
-    nodes = _first(outline.nodes_capital, outline.nodes_lower)
+        return Question(pod, exists, names)
+    nodes = _first(asked.nodes_capital, asked.nodes_lower)
     if nodes is None:
         raise BadRequestError("NodeNames and Nodes are both missing: there is nothing to choose from")
-    if not whole:
-        items = typed(_NODE_NAMES, nodes, "Nodes").items or []
-        return Question(pod, [item.metadata.name for item in items])
-    wholes = typed(_WHOLES, nodes, "Nodes").items or []
-    return Question(pod, [typed(_NODE_NAME, each, "Nodes.items").metadata.name for each in wholes], wholes)
+    wholes = nodes.items or []
+    return Question(pod, exists, [_name(whole) for whole in wholes], wholes)
+
+
+def _name(whole: Raw) -> str:
+    first = _NAME_FIRST.match(whole)
+    return str(first[1], "ascii") if first else typed(_NODE_HEAD, whole, "Nodes.items").metadata.name
 
 
 def node_labels(whole: Raw) -> dict[str, str]:
@@ -105,10 +96,18 @@ def node_labels(whole: Raw) -> dict[str, str]:
 
 def read_pod(raw: Raw | bytes | None, path: str) -> Pod:
     """A pod with its demand added up."""
+    return _to_pod(_pod_object(raw, path), path)
+
+
+def _pod_object(raw: Raw | bytes | None, path: str) -> PodObject:
     if raw is None:
         raise BadRequestError(f"{path}: missing")
     pod = typed(_POD, raw, path)
     pod.metadata.name = pod.metadata.name or UNNAMED
+    return pod
+
+
+def _to_pod(pod: PodObject, path: str) -> Pod:
     try:
         return wire.to_pod(pod)
     except ValueError as error:
@@ -131,5 +130,9 @@ def one_line(text: str, longest: int = 300) -> str:
     return "".join(each if each.isprintable() else "?" for each in flat[:longest])
 
 
-def _first(*parts: Raw) -> Raw | None:
-    return next((part for part in parts if memoryview(part) != _NULL), None)
+def _present(raw: Raw) -> Raw | None:
+    return None if memoryview(raw) == _NULL else raw
+
+
+def _first(*parts: T | None) -> T | None:
+    return next((part for part in parts if part is not None), None)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
 
 import msgspec
 from aiohttp import web
 
 from joulie.extender import debug
 from joulie.extender.answers import Answers
+from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
 from joulie.extender.preemption import read_preemption
 from joulie.extender.requests import BadRequestError, one_line, read_pod, read_question
 from joulie.extender.state import ExtenderState
+from joulie.logs import Log
 from joulie.settings import ExtenderSettings
 
+PIECE_BYTES = 1 << 20
 JSON, TEXT = "application/json", "text/plain"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 IDLE_S = 75.0  # kube-scheduler keeps idle connections for 90 s; one that sends nothing is closed before
@@ -35,12 +39,17 @@ class Service:
         self,
         state: ExtenderState,
         answers: Answers,
+        expected: ExpectedPods,
         metrics: ExtenderMetrics,
         settings: ExtenderSettings,
         now_s: Callable[[], float],
     ) -> None:
-        self._state, self._answers, self._metrics = state, answers, metrics
+        self._state, self._answers, self._expected, self._metrics = state, answers, expected, metrics
         self._settings, self._now_s = settings, now_s
+        self._begun = 0
+        self._ending = False
+        self._faults: set[type[Exception]] = set()
+        self._log = Log("extender")
         self._posts: dict[str, Handler] = {
             "/filter": self._filter,
             "/prioritize": self._prioritize,
@@ -67,6 +76,24 @@ class Service:
         )
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
+        self._begun += 1
+        try:
+            answer = await self._answer(request)
+        finally:
+            self._begun -= 1
+        if self._ending:
+            answer.force_close()
+        return answer
+
+    async def finish(self, within_s: float) -> None:
+        """Answer what has begun and part with each client after its answer; what takes longer is left."""
+        self._ending = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._begun:
+                    await asyncio.sleep(0.01)
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
         path, method = request.path, request.method
         table = self._posts if method == "POST" else self._gets if method in ("GET", "HEAD") else {}
         handler = table.get(path)
@@ -83,11 +110,20 @@ class Service:
             return self._refuse(503, _NOT_SYNCED)
         except _TooLargeError:
             return self._refuse(413, f"the request is larger than {self._settings.max_request_bytes} bytes")
+        except web.RequestPayloadError as error:
+            return self._refuse(400, f"the request's body is broken: {one_line(str(error), 200)}")
+        except ConnectionError:  # nobody waits for the answer
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the scheduler gets an answer
+            if type(error) not in self._faults:  # a fault of ours: said once, then counted
+                self._faults.add(type(error))
+                self._log.error("a request could not be answered", exc_info=True, path=path)
+            return self._refuse(500, f"a fault in the extender: {one_line(repr(error), 200)}")
 
     async def _filter(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
         started = time.perf_counter()
-        question = read_question(body, whole=True)
+        question = read_question(body)
         answer = self._answers.filter(question)
         self._metrics.answered("filter", question.pod.workload_class, time.perf_counter() - started)
         return _json(answer)
@@ -95,9 +131,14 @@ class Service:
     async def _prioritize(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
         started = time.perf_counter()
-        question = read_question(body, whole=False)
-        scored = self._answers.prioritize(question, self._now_s())
-        self._metrics.note_scores(question.pod.workload_class, scored.rows, scored.scores)
+        question = read_question(body)
+        now_s = self._now_s()
+        self._expected.expire(now_s)
+        scored = self._answers.prioritize(question, now_s)
+        self._metrics.note_scores(question.pod.workload_class, scored.rows, scored.points)
+        key = f"{question.pod.namespace}/{question.pod.name}"
+        if question.exists and self._settings.score.count_recent_pods and self._state.waits_for_a_node(key):
+            self._expected.expect(key, scored, now_s)
         self._metrics.answered("prioritize", question.pod.workload_class, time.perf_counter() - started)
         return _json(scored.body)
 
@@ -123,7 +164,7 @@ class Service:
         scores = debug.scores_of(board, pod, now_s)
         if wants_table:
             return _text(debug.scores_table(pod, scores))
-        return _json(msgspec.json.encode(debug.scores_json(pod, scores)))
+        return _json(msgspec.json.encode(debug.scores_json(board, pod, scores)))
 
     async def _healthz(self, _: web.BaseRequest) -> web.Response:
         return _text(("ok\n",))
@@ -146,6 +187,9 @@ class Service:
         largest = self._settings.max_request_bytes
         if (request.content_length or 0) > largest:
             raise _TooLargeError
+        if "Expect" in request.headers:  # curl waits for this before it sends a large body
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         pieces: list[bytes] = []
         size = 0
         async with asyncio.timeout(self._settings.request_timeout_s):
@@ -197,9 +241,22 @@ class _Connection(web.RequestHandler):
         elif self._head_due is None:
             self._head_due = self._loop.call_later(self._head_timeout_s, self._too_slow)
 
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """Who has said all may still listen: the answer to what has begun is the last one (not so with TLS)."""
+        waits = self._waiter is not None and not self._waiter.done()
+        if waits or not self._request_count or self.ssl_context is not None:
+            return None
+        self.close()
+        return True
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self._head_due is not None:
+            self._head_due.cancel()
+
     def _too_slow(self) -> None:
         if self.transport is not None:
-            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            self.transport.write(_SLOW_HEAD)
         self.force_close()
 
     def handle_error(
@@ -215,10 +272,23 @@ class _Connection(web.RequestHandler):
 
 
 _NOT_SYNCED = "not all objects are known yet"
+_SLOW_LINE = b"the request's head did not arrive in time\n"
+_SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(_SLOW_LINE),
+    _SLOW_LINE,
+)
 
 
 def _json(body: bytes) -> web.Response:
-    return web.Response(body=body, content_type=JSON)
+    """What is large goes out piece by piece: at once, it would be copied twice more on its way."""
+    if len(body) <= PIECE_BYTES:
+        return web.Response(body=body, content_type=JSON)
+    return web.Response(body=_pieces(body), headers={"Content-Type": JSON, "Content-Length": str(len(body))})
+
+
+async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
+    for start in range(0, len(body), PIECE_BYTES):
+        yield memoryview(body)[start : start + PIECE_BYTES]
 
 
 def _text(lines: Iterable[str]) -> web.Response:

@@ -11,6 +11,7 @@ from joulie.logs import Log
 from joulie.settings import ExtenderSettings
 
 LOOK_EVERY_S = 5.0
+VARIABLES = ("EXTENDER_TLS_CERT_FILE", "EXTENDER_TLS_KEY_FILE")
 
 
 class Certificate:
@@ -21,10 +22,16 @@ class Certificate:
         self._log = Log("extender")
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._seen = self._looks()
+        for variable, path in zip(VARIABLES, self._files, strict=True):
+            try:
+                path.read_bytes()
+            except OSError as error:
+                raise InputError(f"{variable}={str(path)!r} cannot be read: {_reason(error)}") from None
         try:
-            self.context.load_cert_chain(*self._files)
+            self._load()
         except (OSError, ssl.SSLError) as error:
-            raise InputError(f"EXTENDER_TLS_CERT_FILE={cert_file!r} cannot be used: {_reason(error)}") from None
+            both = " and ".join(f"{name}={str(path)!r}" for name, path in zip(VARIABLES, self._files, strict=True))
+            raise InputError(f"{both} cannot be used: {_reason(error)}") from None
 
     async def follow(self) -> None:
         """Take a new certificate for new connections; one that cannot be used leaves the old in force."""
@@ -35,11 +42,16 @@ class Certificate:
                 continue
             self._seen = looks
             try:
-                self.context.load_cert_chain(*self._files)
+                self._load()
             except (OSError, ssl.SSLError) as error:
                 self._log.warning("new certificate cannot be used, the old one stays", reason=_reason(error))
             else:
                 self._log.info("new certificate taken")
+
+    def _load(self) -> None:
+        """Tried on a context of its own first: one that fails halfway would leave a certificate without its key."""
+        for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
+            context.load_cert_chain(*self._files, password=_no_password)
 
     def _looks(self) -> list[tuple[int, int, int]]:
         """What changes when a file is written or, as Kubernetes does it, a link is turned to another file."""
@@ -58,13 +70,15 @@ def certificate(settings: ExtenderSettings) -> Certificate | None:
     """None: plain HTTP."""
     if not settings.tls_cert_file and not settings.tls_key_file:
         return None
-    for variable, value in (
-        ("EXTENDER_TLS_CERT_FILE", settings.tls_cert_file),
-        ("EXTENDER_TLS_KEY_FILE", settings.tls_key_file),
-    ):
+    for variable, value in zip(VARIABLES, (settings.tls_cert_file, settings.tls_key_file), strict=True):
         if not value:
             raise InputError(f"{variable} is not set: HTTPS needs a certificate and its key")
     return Certificate(settings.tls_cert_file, settings.tls_key_file)
+
+
+def _no_password() -> str:
+    """Without an answer of ours, OpenSSL would ask whoever sits at the terminal for the key's."""
+    return ""
 
 
 def _reason(error: Exception) -> str:
