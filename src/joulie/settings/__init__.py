@@ -15,11 +15,13 @@ from joulie.settings.decision import (
 from joulie.settings.extender import ExtenderSettings, ScoreSettings
 from joulie.settings.loading import Described, describe, load
 from joulie.settings.operator import OperatorSettings
+from joulie.settings.simulator import SimulatorSettings
 
 COMPONENTS: dict[str, type] = {
     "operator": OperatorSettings,
     "extender": ExtenderSettings,
     "agent": AgentSettings,
+    "simulator": SimulatorSettings,
 }
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "OperatorSettings",
     "PlanSettings",
     "ScoreSettings",
+    "SimulatorSettings",
     "TwinSettings",
     "describe",
     "load",

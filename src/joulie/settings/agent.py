@@ -13,6 +13,8 @@ from joulie.settings.parsing import (
     BOOLEAN,
     DURATION,
     DURATION_OR_ZERO,
+    LABEL_KEY,
+    PCT_OF_MAX,
     SELECTOR,
     TEXT,
     URL,
@@ -48,10 +50,29 @@ class DvfsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PinSettings:
+    """What a pin leaves open, where no operator completes it."""
+
+    cpu_performance_cap_pct: float = setting(
+        "CPU_PERFORMANCE_CAP_PCT_OF_MAX", "100", PCT_OF_MAX, "CPU cap of a performance pin that states none."
+    )
+    cpu_eco_cap_pct: float = setting(
+        "CPU_ECO_CAP_PCT_OF_MAX", "60", PCT_OF_MAX, "CPU cap of an eco pin that states none."
+    )
+    gpu_performance_cap_pct: float = setting(
+        "GPU_PERFORMANCE_CAP_PCT_OF_MAX", "100", PCT_OF_MAX, "GPU cap of a performance pin that states none."
+    )
+    gpu_eco_cap_pct: float = setting(
+        "GPU_ECO_CAP_PCT_OF_MAX", "60", PCT_OF_MAX, "GPU cap of an eco pin that states none."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSettings:
     """How an agent finds its nodes and devices."""
 
     dvfs: DvfsSettings = group(DvfsSettings)
+    pins: PinSettings = group(PinSettings)
     hardware: HardwareSettings = group(HardwareSettings)
     mode: str = setting("AGENT_MODE", "daemonset", one_of("daemonset", "pool"), "One node, or many over HTTP.")
     node_name: str = setting("NODE_NAME", "", TEXT, "The node of a daemonset agent.")
@@ -59,7 +80,13 @@ class AgentSettings:
     metrics_addr: str = setting("METRICS_ADDR", ":8080", ADDRESS, "Where metrics and health are served.")
     simulate_only: bool = setting("SIMULATE_ONLY", "false", BOOLEAN, "Decide and report, write to no device.")
     pool_node_selector: Selector = setting(
-        "POOL_NODE_SELECTOR", f"{names.MANAGED_LABEL}=true", SELECTOR, "Nodes of a pool agent."
+        "POOL_NODE_SELECTOR",
+        f"{names.MANAGED_LABEL}=true",
+        SELECTOR,
+        "Nodes of a pool agent; in either mode the nodes on which a pin counts where there is no operator.",
+    )
+    reserved_label_key: str = setting(
+        "RESERVED_LABEL_KEY", names.RESERVED_LABEL, LABEL_KEY, "Nodes with this label set to true are left alone."
     )
     pool_shards: int = setting("POOL_SHARDS", "1", integer(1, 100_000), "How many pool agents share the nodes.")
     pool_shard_id: int | None = setting("POOL_SHARD_ID", "auto", _SHARD, "Which of them this one is.")
@@ -82,6 +109,7 @@ class AgentSettings:
     telemetry_http_timeout_s: float = setting(
         "TELEMETRY_HTTP_TIMEOUT_SECONDS", "5", number(0, 3600, above=True), "How long to wait for an answer."
     )
+    host_sys_path: str = setting("HOST_SYS_PATH", "/host-sys", TEXT, "Where the host's /sys is mounted.")
     state_dir: str = setting("STATE_DIR", "/var/lib/joulie", TEXT, "Where what was found before a cap is kept.")
     cap_lease_s: float = setting(
         "CAP_LEASE", "10m", DURATION, "Without contact for this long the agent acts by itself."
