@@ -69,6 +69,7 @@ def score_columns(draw: st.DrawFn) -> ScoreColumns:
         capped_w=np.where(has_power, column(st.floats(1, 1e4)), 0.0),
         measured_w=np.where(has_power, column(watts), 0.0),
         recent_w=column(watts),
+        expected_w=column(watts),
         predicted_headroom=column(pct),
         cooling_stress=column(pct),
         trend_w_per_min=column(st.floats(-1000, 1000)),

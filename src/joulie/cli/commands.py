@@ -21,6 +21,8 @@ TABLE = {
     "catalogue": Listed("joulie.cli.catalogue", LOOK, "The CPUs and GPUs that Joulie knows."),
     "demo": Listed("joulie.cli.demo", RUN, "A tour on a bundled example cluster."),
     "operator": Listed("joulie.cli.operator", RUN, "Decides for a live cluster and writes it."),
+    "agent": Listed("joulie.cli.agent", RUN, "Holds a node, or a pool of nodes, to its target."),
+    "simulator": Listed("joulie.cli.simulator", RUN, "Simulated hardware behind HTTP."),
     "extender": Listed("joulie.cli.extender", RUN, "Tells kube-scheduler where pods may go and which node is best."),
     "config": Listed("joulie.cli.config", SET_UP, "Every setting with value, default and meaning."),
     "crds": Listed("joulie.cli.crds", SET_UP, "The custom resource definitions, for kubectl apply."),

@@ -1,0 +1,54 @@
+"""When a backend that failed is tried again, and when the next one takes its place."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from joulie.devices.interface import BadReadingError, DeviceError, DeviceFaultError
+
+PATIENCE = 3  # ticks in which a fault that may pass is waited out, before another backend takes over
+FIRST_PAUSE_S = 60.0
+LONGEST_PAUSE_S = 900.0
+
+
+class _Trouble(Struct):
+    error: DeviceError
+    target: float
+    in_a_row: int = 1
+    pause_s: float = 0.0
+    retry_at_s: float = 0.0
+
+
+class Attempts:
+    """The failures of a node's backends, by owner.
+
+    A backend that is not there is looked for at every tick: that costs a look. One that is there but does not take what
+    is written is left alone for a while, longer each time, because trying means to let the other backend go.
+    """
+
+    def __init__(self) -> None:
+        self._troubles: dict[str, _Trouble] = {}
+
+    def waiting(self, owner: str, target: float, now_s: float) -> DeviceError | None:
+        """Why this backend is not to be tried now; another target may fare better at once."""
+        trouble = self._troubles.get(owner)
+        if trouble is None or trouble.target != target or now_s >= trouble.retry_at_s:
+            return None
+        return trouble.error
+
+    def failed(self, owner: str, target: float, error: DeviceError, now_s: float, *, in_use: bool, tried: bool) -> bool:
+        """Whether to wait for this backend (True) or to go on to the next one."""
+        before = self._troubles.get(owner)
+        trouble = _Trouble(error, target)
+        if before is not None:
+            trouble.in_a_row, trouble.pause_s = before.in_a_row + 1, before.pause_s
+        self._troubles[owner] = trouble
+        if in_use and isinstance(error, DeviceFaultError | BadReadingError) and trouble.in_a_row <= PATIENCE:
+            return True
+        if tried:
+            trouble.pause_s = min(max(2.0 * trouble.pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            trouble.retry_at_s = now_s + trouble.pause_s
+        return False
+
+    def succeeded(self, owner: str) -> None:
+        self._troubles.pop(owner, None)

@@ -1,0 +1,268 @@
+"""The agent's metrics (SPEC 7). A node's series are rendered when it ticks, so a scrape of thousands only joins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from joulie.agent.dvfs_loop import DvfsView
+from joulie.agent.node import NodeAgent
+from joulie.agent.pool import Pool
+from joulie.agent.reporting import Reporter
+from joulie.cluster.observer import ContactClock
+
+_MODES = ("none", "rapl", "dvfs")
+_ACTIONS = ("throttle_up", "throttle_down")
+
+
+class _Family(NamedTuple):
+    """One metric: how it is called, and the series that a node adds to it."""
+
+    name: str
+    type: str
+    help: str
+    series: Callable[[NodeAgent, str], str]
+
+
+class AgentMetrics:
+    """What Prometheus scrapes from the agent."""
+
+    def __init__(self, pool: Pool, reporter: Reporter, contact: ContactClock) -> None:
+        self._pool = pool
+        self._reporter = reporter
+        self._contact = contact
+        self._relists = 0
+        self._watch_errors = 0
+
+    def count_relist(self, _kind: str) -> None:
+        self._relists += 1
+
+    def count_watch_error(self, _kind: str) -> None:
+        self._watch_errors += 1
+
+    def page(self) -> bytes:
+        """The text that a scrape gets."""
+        rendered = [node.series for node in self._pool.nodes.values() if node.series]
+        parts = [self._own()]
+        for number, family in enumerate(_FAMILIES):
+            parts.append(_head(family.name, family.type, family.help))
+            parts += [series[number] for series in rendered]
+        return "".join(parts).encode()
+
+    def _own(self) -> str:
+        age_s = self._contact.age_s()
+        writes = [
+            (f'verb="{verb}",resource="{resource}"', number)
+            for (verb, resource), number in sorted(self._reporter.writes.items())
+        ]
+        return "".join(
+            (
+                _whole("joulie_agent_nodes", "gauge", "Nodes that this agent looks after.", len(self._pool.nodes)),
+                _whole(
+                    "joulie_agent_contact_age_seconds",
+                    "gauge",
+                    "Time since the API server last spoke.",
+                    math.inf if age_s is None else age_s,
+                ),
+                _whole(
+                    "joulie_agent_write_errors_total",
+                    "counter",
+                    "Reports that were not taken, all tried again.",
+                    self._reporter.failures,
+                ),
+                _whole("joulie_agent_relists_total", "counter", "Gaps in what was seen, all closed.", self._relists),
+                _whole(
+                    "joulie_agent_watch_errors_total", "counter", "Faults of watches, survived.", self._watch_errors
+                ),
+                _head("joulie_agent_api_writes_total", "counter", "Writes to the API server."),
+                *(f"joulie_agent_api_writes_total{{{labels}}} {number}\n" for labels, number in writes),
+            )
+        )
+
+
+def render(node: NodeAgent) -> tuple[str, ...]:
+    """The node's series of every family, in their order."""
+    labels = f'node="{node.name}"'
+    return tuple(family.series(node, labels) for family in _FAMILIES)
+
+
+def _head(name: str, kind: str, meaning: str) -> str:
+    return f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
+
+
+def _whole(name: str, kind: str, meaning: str, value: float) -> str:
+    return f"{_head(name, kind, meaning)}{name} {_number(value)}\n"
+
+
+def _number(value: float) -> str:
+    return "+Inf" if value == math.inf else f"{value:.10g}"
+
+
+def _line(name: str, labels: str, value: float | None) -> str:
+    return "" if value is None else f"{name}{{{labels}}} {_number(value)}\n"
+
+
+def _one(name: str, kind: str, meaning: str, value: Callable[[NodeAgent], float | None]) -> _Family:
+    return _Family(name, kind, meaning, lambda node, labels: _line(name, labels, value(node)))
+
+
+def _many(
+    name: str, kind: str, meaning: str, values: Callable[[NodeAgent], Iterable[tuple[str, float | None]]]
+) -> _Family:
+    """Several series a node; each brings its further labels."""
+
+    def series(node: NodeAgent, labels: str) -> str:
+        return "".join(_line(name, f"{labels},{more}", value) for more, value in values(node))
+
+    return _Family(name, kind, meaning, series)
+
+
+def _mode(node: NodeAgent) -> str:
+    return node.control.cpu_mode if node.control else "none"
+
+
+def _dvfs(value: Callable[[DvfsView], float | None]) -> Callable[[NodeAgent], float | None]:
+    """Only while the loop acts: a value that nobody follows any more would mislead."""
+    return lambda node: value(node.control.dvfs) if node.control and node.control.cpu_mode == "dvfs" else None
+
+
+def _actions(node: NodeAgent) -> Iterable[tuple[str, float]]:
+    taken = node.control.dvfs.actions if node.control else {}
+    return ((f'action="{action}"', taken.get(action, 0)) for action in _ACTIONS)
+
+
+def _package_total_w(node: NodeAgent) -> float | None:
+    powers = [zone.power_w for zone in node.zones]
+    known = [power_w for power_w in powers if power_w is not None]
+    return math.fsum(known) if known and len(known) == len(powers) else None
+
+
+def _policy_cap(node: NodeAgent) -> Iterable[tuple[str, float | None]]:
+    if node.target is not None:
+        yield f'policy="{_escaped(node.target.chosen_by)}"', node.enforced.cpu.cap_w
+
+
+def _caps(node: NodeAgent, *, enforced: bool) -> Iterable[tuple[str, float | None]]:
+    for device, outcome in (("cpu", node.enforced.cpu), ("gpu", node.enforced.gpu)):
+        if not enforced or outcome.result == "applied":
+            yield f'device="{device}"', outcome.cap_w
+
+
+def _results(node: NodeAgent) -> Iterable[tuple[str, float]]:
+    for device, outcome in (("cpu", node.enforced.cpu), ("gpu", node.enforced.gpu)):
+        yield f'device="{device}",result="{outcome.result}",backend="{_escaped(outcome.backend)}"', 1
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+_FAMILIES: tuple[_Family, ...] = (
+    _many(
+        "joulie_backend_mode",
+        "gauge",
+        "1 for the way in which CPU caps are held.",
+        lambda node: ((f'mode="{mode}"', int(mode == _mode(node))) for mode in _MODES),
+    ),
+    _many("joulie_policy_cap_watts", "gauge", "CPU cap that the policy asks for.", _policy_cap),
+    _many(
+        "joulie_rapl_energy_uj",
+        "counter",
+        "Energy counter of a package zone; it starts again at its range.",
+        lambda node: ((f'zone="{zone.zone}"', zone.energy_uj) for zone in node.zones),
+    ),
+    _many(
+        "joulie_rapl_estimated_power_watts",
+        "gauge",
+        "Power of a package zone since the last look.",
+        lambda node: ((f'zone="{zone.zone}"', zone.power_w) for zone in node.zones),
+    ),
+    _one("joulie_rapl_package_total_power_watts", "gauge", "Power of all package zones.", _package_total_w),
+    _one(
+        "joulie_dvfs_observed_power_watts",
+        "gauge",
+        "Power that the throttling loop last read.",
+        _dvfs(lambda dvfs: dvfs.observed_w),
+    ),
+    _one(
+        "joulie_dvfs_ema_power_watts",
+        "gauge",
+        "The same, smoothed.",
+        _dvfs(lambda dvfs: dvfs.state.ema_w),
+    ),
+    _one(
+        "joulie_dvfs_throttle_pct",
+        "gauge",
+        "Throttle in force: 0 is none, 100 is down to the floor.",
+        _dvfs(lambda dvfs: dvfs.state.throttle_pct),
+    ),
+    _one(
+        "joulie_dvfs_above_trip_count",
+        "gauge",
+        "Readings in a row above the cap and its margin.",
+        _dvfs(lambda dvfs: dvfs.state.above),
+    ),
+    _one(
+        "joulie_dvfs_below_trip_count",
+        "gauge",
+        "Readings in a row below the cap and its margin.",
+        _dvfs(lambda dvfs: dvfs.state.below),
+    ),
+    _many("joulie_dvfs_actions_total", "counter", "Changes of the throttle.", _actions),
+    _many(
+        "joulie_dvfs_cpu_cur_freq_khz",
+        "gauge",
+        "Frequency of a CPU while the throttling loop acts.",
+        lambda node: ((f'cpu="{each.cpu}"', each.current_khz) for each in node.frequencies),
+    ),
+    _many(
+        "joulie_dvfs_cpu_max_freq_khz",
+        "gauge",
+        "Highest frequency that a CPU may take while the throttling loop acts.",
+        lambda node: ((f'cpu="{each.cpu}"', each.max_khz) for each in node.frequencies),
+    ),
+    _one(
+        "joulie_reconcile_errors_total",
+        "counter",
+        "Ticks that failed, or after which a device was in error.",
+        lambda node: node.errors,
+    ),
+    _many(
+        "joulie_agent_requested_cap_watts",
+        "gauge",
+        "Cap asked for: all CPU packages, or each GPU board.",
+        lambda node: _caps(node, enforced=False),
+    ),
+    _many(
+        "joulie_agent_enforced_cap_watts",
+        "gauge",
+        "The same, read back from the device; absent where it is not in force.",
+        lambda node: _caps(node, enforced=True),
+    ),
+    _many("joulie_agent_control_result", "gauge", "1 for what became of a cap.", _results),
+    _one(
+        "joulie_agent_drift_corrections_total",
+        "counter",
+        "Changes by somebody else that were put back.",
+        lambda node: node.control.corrections_total if node.control else 0,
+    ),
+    _one(
+        "joulie_agent_journal_entries",
+        "gauge",
+        "Values that are kept to be put back.",
+        lambda node: len(node.journal.entries),
+    ),
+    _one(
+        "joulie_agent_let_go",
+        "gauge",
+        "1 while nothing is capped because nobody wants a cap, or because the lease ended.",
+        lambda node: int(node.verdict is not None and node.verdict.act == "restore"),
+    ),
+    _one(
+        "joulie_agent_last_tick_timestamp_seconds",
+        "gauge",
+        "When the node was last looked at.",
+        lambda node: node.last_tick_at_s,
+    ),
+)

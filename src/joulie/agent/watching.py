@@ -1,0 +1,203 @@
+"""What an agent knows of the cluster: its own nodes, their twins and pins, and the profiles that route them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from joulie.agent.shards import Shard
+from joulie.cluster import slim, wire
+from joulie.cluster.observer import ContactClock
+from joulie.cluster.port import (
+    NODE_HARDWARE,
+    NODE_POWER_PROFILES,
+    NODE_TWINS,
+    NODES,
+    TELEMETRY_PROFILES,
+    Broken,
+    Change,
+    Cluster,
+    Decode,
+    Deleted,
+    Resource,
+    Synced,
+    Upserted,
+)
+from joulie.cluster.watch_log import WatchLog
+from joulie.model.api import NodeHardware, NodeTwin, TelemetryProfile
+from joulie.model.kubernetes import NodeObject
+from joulie.model.snapshot import Node, Pin
+from joulie.settings import AgentSettings
+
+_NODE = msgspec.json.Decoder(NodeObject)
+
+
+class SeenNode(NamedTuple):
+    """A node, and its uid: what is published about it goes when it goes."""
+
+    node: Node
+    uid: str | None
+
+
+def decode_seen_node(data: bytes) -> SeenNode:
+    try:
+        told = _NODE.decode(data)
+    except ValueError:
+        return SeenNode(slim.decode_node(data), None)  # says in words what is wrong
+    return SeenNode(wire.to_node(told), told.metadata.uid)
+
+
+DECODERS: dict[Resource, Decode[Any]] = {
+    NODES: decode_seen_node,
+    NODE_TWINS: slim.decode_twin,
+    NODE_POWER_PROFILES: slim.decode_pin,
+    TELEMETRY_PROFILES: slim.decode_telemetry,
+    NODE_HARDWARE: slim.decode_hardware,
+}
+
+
+class Scope:
+    """Which nodes this agent looks after, and how it asks the API server for no more than their objects."""
+
+    def __init__(self, settings: AgentSettings, shard: Shard) -> None:
+        self.single = settings.node_name if settings.mode == "daemonset" else ""
+        self._selector = settings.pool_node_selector.text
+        self._shard = shard
+
+    def owns(self, node: str) -> bool:
+        return node == self.single if self.single else self._shard.owns(node)
+
+    def selectors(self, resource: Resource) -> dict[str, str]:
+        """Pins and profiles name their nodes in the spec, which cannot be selected by; there are few of them."""
+        if self.single and resource in (NODES, NODE_TWINS, NODE_HARDWARE):
+            return {"field_selector": f"metadata.name={self.single}"}
+        return {"label_selector": self._selector} if resource is NODES and not self.single else {}
+
+
+class View:
+    """Objects by name, kept up to date by events. An object that cannot be read counts as absent, and is said once."""
+
+    def __init__(self, scope: Scope, on_broken: Callable[[Resource, str, str], None]) -> None:
+        self.scope = scope
+        self.nodes: dict[str, SeenNode] = {}
+        self.twins: dict[str, NodeTwin] = {}
+        self.pins: dict[str, Pin] = {}
+        self.profiles: dict[str, TelemetryProfile] = {}
+        self.hardware: dict[str, NodeHardware] = {}
+        self.members_version = 0  # grows when a node comes or goes
+        self.profiles_version = 0  # routes made from an older one are made anew
+        self.lost_twins: set[str] = set()  # what was written to them is gone, too
+        self.woken: set[str] = set()  # nodes of which something changed that their target depends on
+        self.all_woken = False
+        self.change = asyncio.Event()
+        self._pins_of: dict[str, list[Pin]] | None = None
+        self._on_broken = on_broken
+        self._broken: dict[tuple[str, str], str] = {}
+        self._synced: set[Resource] = set()
+        self._objects: dict[Resource, dict[str, Any]] = {
+            NODES: self.nodes,
+            NODE_TWINS: self.twins,
+            NODE_POWER_PROFILES: self.pins,
+            TELEMETRY_PROFILES: self.profiles,
+            NODE_HARDWARE: self.hardware,
+        }
+
+    @property
+    def synced(self) -> bool:
+        return len(self._synced) == len(DECODERS)
+
+    def pins_of(self, node: str) -> Sequence[Pin]:
+        if self._pins_of is None:
+            self._pins_of = {}
+            for pin in self.pins.values():
+                self._pins_of.setdefault(pin.node, []).append(pin)
+        return self._pins_of.get(node, ())
+
+    def take_woken(self, all_nodes: Iterable[str]) -> set[str]:
+        """The nodes that something happened to since this was last asked."""
+        woken = set(all_nodes) if self.all_woken else self.woken
+        self.woken, self.all_woken = set(), False
+        self.change.clear()
+        return woken
+
+    def take(self, resource: Resource, changes: Sequence[Change[Any]]) -> None:
+        objects = self._objects[resource]
+        for change in changes:
+            match change:
+                case Upserted(key, value):
+                    if resource in (NODES, NODE_TWINS, NODE_HARDWARE) and not self.scope.owns(key):
+                        continue
+                    if resource is NODE_TWINS and value.node != key:
+                        self._break(resource, key, f"spec.nodeName: {value.node} is not the name of the object")
+                        continue
+                    before = objects.get(key)
+                    objects[key] = value
+                    self._broken.pop((resource.kind, key), None)
+                    self._wake(resource, key, before, value)
+                case Deleted(key):
+                    if resource is NODE_TWINS and key in objects:
+                        self.lost_twins.add(key)
+                    self._broken.pop((resource.kind, key), None)
+                    self._wake(resource, key, objects.pop(key, None), None)
+                case Broken(key, reason):
+                    if resource not in (NODES, NODE_TWINS, NODE_HARDWARE) or self.scope.owns(key):
+                        self._break(resource, key, reason)
+                case Synced():
+                    self._synced.add(resource)
+                    self.members_version += 1
+                    self.change.set()
+
+    def _wake(self, resource: Resource, key: str, before: Any, after: Any) -> None:
+        """Whoever is concerned looks at once; what the agent itself writes wakes nobody."""
+        if resource is NODE_HARDWARE:
+            return
+        if resource is NODE_TWINS and before and after and before.spec == after.spec:
+            return
+        if resource is NODES and before and after and before.node == after.node:
+            return
+        if resource is NODES and (before is None) != (after is None):
+            self.members_version += 1
+        if resource is TELEMETRY_PROFILES:
+            if before and after and before.spec == after.spec:
+                return
+            self.profiles_version += 1
+            self.all_woken = True
+        elif resource is NODE_POWER_PROFILES:
+            self._pins_of = None
+            self.woken |= {pin.node for pin in (before, after) if pin and self.scope.owns(pin.node)}
+        else:
+            self.woken.add(key)
+        self.change.set()
+
+    def _break(self, resource: Resource, key: str, reason: str) -> None:
+        self._wake(resource, key, self._objects[resource].pop(key, None), None)
+        if self._broken.get((resource.kind, key)) != reason:
+            self._broken[resource.kind, key] = reason
+            self._on_broken(resource, key, reason)
+
+
+async def keep_up_to_date(cluster: Cluster, view: View) -> None:
+    """Follow all watches until cancelled."""
+
+    async def follow(resource: Resource) -> None:
+        async for changes in cluster.watch(resource, DECODERS[resource], **view.scope.selectors(resource)):
+            view.take(resource, changes)
+
+    async with asyncio.TaskGroup() as watches:
+        for resource in DECODERS:
+            watches.create_task(follow(resource))
+
+
+class Contact(WatchLog):
+    """Says what happens to watches, and remembers when the API server last spoke."""
+
+    def __init__(self, clock: ContactClock) -> None:
+        super().__init__("agent")
+        self.clock = clock
+
+    def contact(self, resource: Resource) -> None:
+        super().contact(resource)
+        self.clock.contact(resource)

@@ -1,0 +1,172 @@
+"""kill -9 at every line of a write sequence: whoever comes next knows what was found (SPEC 14, "Journal")."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from joulie.agent.deadman import DeadMan
+from joulie.agent.journal import read_boot_id
+from joulie.agent.outcome import Limits
+from joulie.agent.targets import Target
+from joulie.devices.cpufreq import Cpufreq
+from joulie.devices.hsmp import Hsmp
+from joulie.devices.interface import Capper, Knob
+from joulie.devices.rapl import Rapl
+from joulie.settings import DvfsSettings
+from tests.agent_shell.held_nodes import TICK_S, Held, WholeWrites, entries_on_disk, run, target
+from tests.agent_shell.killing import kill_at, moments
+from tests.cli_runner import Outcome, joulie
+from tests.devices.enforcing import Clock
+from tests.devices.sysfs_pieces import Tree
+from tests.devices.sysfs_trees import build
+
+
+class Machine(NamedTuple):
+    """A machine, what its agent is told one after the other, and what a later agent is told."""
+
+    tree: str
+    cappers: Callable[[WholeWrites], Sequence[Capper]]
+    limits: Limits
+    targets: tuple[Target, ...]
+    later: Target
+
+
+MACHINES = {
+    "rapl": Machine(
+        "intel-xeon-6530-dual",  # limits far too high and switched off, so that each knob matters
+        lambda sysfs: [Rapl(sysfs, Clock(), catalogue_max_w=270.0)],
+        Limits(cpu_max_w=540.0),
+        (target(cpu_pct=60), target(cpu_w=250), target(cpu_pct=100), target(cpu_w=300)),
+        target(cpu_w=200),
+    ),
+    "hsmp": Machine(
+        "amd-epyc-9654-hsmp",
+        lambda sysfs: [Hsmp(sysfs)],
+        Limits(cpu_max_w=800.0),
+        (target(cpu_pct=60), target(cpu_w=500)),
+        target(cpu_w=400),
+    ),
+    "dvfs": Machine(
+        "arm-cm4",
+        lambda sysfs: [Rapl(sysfs, Clock()), Cpufreq(sysfs, DvfsSettings(min_freq_khz=600_000))],
+        Limits(),
+        (target(cpu_pct=60), target(cpu_pct=30)),
+        target(cpu_pct=50),
+    ),
+}
+
+
+class Remains(NamedTuple):
+    """What a killed agent leaves behind: the device and the disk."""
+
+    values: tuple[int, ...]
+    files: tuple[tuple[str, bytes], ...]
+
+
+class Scene:
+    """One machine that an agent is killed on, again and again, always starting from the same state."""
+
+    def __init__(self, machine: Machine, folder: Path) -> None:
+        self.machine = machine
+        self.tree: Tree = build(machine.tree, folder)
+        self.state_dir = folder / "state"
+        self.cappers = machine.cappers(WholeWrites(self.tree.sys))
+        self.found = {knob: self.tree.value(knob) for capper in self.cappers for knob in _knobs(capper)}
+
+    def begin(self, remains: Remains | None = None) -> None:
+        """As the machine was before Joulie, or as a killed agent left it."""
+        shutil.rmtree(self.state_dir, ignore_errors=True)
+        for knob, value in zip(self.found, remains.values if remains else self.found.values(), strict=True):
+            self.tree.put("/".join(knob), value)
+        for name, content in remains.files if remains else ():
+            self.state_dir.mkdir(exist_ok=True)
+            (self.state_dir / name).write_bytes(content)
+
+    def remains(self) -> Remains:
+        files = sorted(self.state_dir.iterdir()) if self.state_dir.exists() else []
+        return Remains(tuple(self.values.values()), tuple((path.name, path.read_bytes()) for path in files))
+
+    @property
+    def values(self) -> dict[Knob, int]:
+        return {knob: self.tree.value(knob) for knob in self.found}
+
+    def agent(self) -> Held:
+        return Held(self.state_dir, self.cappers, limits=self.machine.limits, boot_id=read_boot_id())
+
+    def live(self) -> None:
+        """What the agent does until it is killed: cap, cap anew, and put back."""
+        held = self.agent()
+        for wanted in self.machine.targets:
+            assert held.enforce(wanted).cpu.result == "applied"
+        assert held.restore().left == ()
+
+
+@pytest.fixture(params=MACHINES)
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
+    return Scene(MACHINES[request.param], tmp_path)
+
+
+@pytest.mark.slow
+def test_killed_at_any_line_the_next_agent_enforces_its_target_and_still_knows_what_it_found(scene: Scene) -> None:
+    scene.agent().enforce(scene.machine.later)
+    as_wanted = scene.values
+    scene.begin()
+    lines, killing_lines = moments(scene.live, scene.remains)
+    for line in killing_lines:
+        scene.begin()
+        kill_at(line, scene.live)
+        where = f"killed at line {line} of {lines}"
+        remains = scene.remains()
+        entries = entries_on_disk(scene.state_dir)
+        for knob, value in scene.values.items():
+            assert value == scene.found[knob] or entries[knob.device, knob.attribute]["found"] == scene.found[knob], (
+                where
+            )
+
+        held = scene.agent()
+        assert held.enforce(scene.machine.later).cpu.result == "applied", where
+        assert (held.journal.found, scene.values) == (scene.found, as_wanted), where
+        assert held.restore().left == (), where
+        assert scene.values == scene.found, where
+
+        scene.begin(remains)
+        _nobody_wants_anything(scene)
+        assert scene.values == scene.found, where
+        assert entries_on_disk(scene.state_dir) == {}, where
+
+        scene.begin(remains)
+        assert restore_command(scene).code == 0, where
+        assert scene.values == scene.found, where
+        assert entries_on_disk(scene.state_dir) == {}, where
+    assert lines > 500
+    assert len(killing_lines) >= 20
+
+
+def restore_command(scene: Scene) -> Outcome:
+    """`joulie agent restore`, as a hook runs it."""
+    variables = {"STATE_DIR": str(scene.state_dir), "HOST_SYS_PATH": str(scene.tree.sys)}
+    return joulie("agent", "restore", env=variables)
+
+
+def _nobody_wants_anything(scene: Scene) -> None:
+    """A new agent that never hears of a target."""
+    held = scene.agent()
+    man = DeadMan("node-1", lease_s=600.0, action="restore", interval_s=TICK_S, started_at_s=0.0)
+    for tick in range(1, 5):
+        verdict = man.judge(now_s=tick * TICK_S, last_contact_s=tick * TICK_S, target=None, twin_age_s=None)
+        if verdict.act == "restore":
+            assert held.restore().left == ()
+        else:
+            assert held.hold().wrote == 0
+
+
+def _knobs(capper: Capper) -> Sequence[Knob]:
+    try:
+        return run(capper.knobs())
+    except Exception:  # noqa: BLE001 - what is not there has none
+        return []

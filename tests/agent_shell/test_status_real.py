@@ -1,0 +1,78 @@
+"""What the agent costs the API server, counted by the API server itself."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from testbed.processes import free_port
+from tests.agent_shell.agent_processes import AgentProcess, CommandProcess
+from tests.agent_shell.test_process import put
+from tests.agent_shell.world import node, twin
+
+if TYPE_CHECKING:
+    from testbed.control_plane import ControlPlane
+
+pytestmark = pytest.mark.slow
+NODES = 30
+STEADY_S = 15.0
+OURS = frozenset({"nodes", "nodetwins", "nodehardwares", "nodepowerprofiles", "telemetryprofiles", "events"})
+
+
+def test_three_writes_a_node_at_first_contact_and_then_only_what_is_due(
+    fresh_cluster: ControlPlane, tmp_path: Path
+) -> None:
+    names = [f"n{number}" for number in range(NODES)]
+    put(fresh_cluster, *(node(name) for name in names), *(twin(name, age_s=-36_000) for name in names))
+    port = free_port()
+    control = f"http://127.0.0.1:{port}/control/{{node}}"
+    pool = {
+        "AGENT_MODE": "pool",
+        "RECONCILE_INTERVAL": "1s",
+        "TELEMETRY_CPU_CONTROL": "http",
+        "TELEMETRY_GPU_CONTROL": "none",
+        "TELEMETRY_CPU_CONTROL_HTTP_ENDPOINT": control,
+    }
+    with CommandProcess(fresh_cluster, tmp_path, "simulator", "simulator", SIM_ADDR=f"127.0.0.1:{port}") as simulator:
+        simulator.wait_until(lambda: "watch" in simulator.page() or _listens(port), 30, "it listens")
+        before = fresh_cluster.metrics()
+        with AgentProcess(fresh_cluster, tmp_path, **pool) as agent:
+            agent.wait_until(lambda: _writes(fresh_cluster, before).total() >= 3 * NODES, 60, "all is reported")
+            time.sleep(2)
+            assert _writes(fresh_cluster, before) == {
+                ("POST", "nodehardwares", ""): NODES,
+                ("PATCH", "nodehardwares", "status"): NODES,
+                ("PATCH", "nodetwins", "status"): NODES,
+            }
+            steady = fresh_cluster.metrics()
+            time.sleep(STEADY_S)
+            seen = _requests(fresh_cluster, steady)
+            assert not [request for request in seen if request[0] in ("GET", "LIST")]
+            written = _writes(fresh_cluster, steady)
+            assert set(written) <= {("PATCH", "nodetwins", "status")}
+            assert written.total() <= NODES * STEADY_S / 120 * 3 + 3  # refreshes: when each falls due is chance
+
+
+def _listens(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _requests(plane: ControlPlane, before: Counter[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
+    """Since then, of the kinds that an agent looks at; the simulator's own watches are none of these verbs."""
+    since: Counter[tuple[str, ...]] = Counter()
+    for request, number in (plane.metrics() - before).items():
+        if request[1] in OURS:
+            since[request[:3]] += number
+    return since
+
+
+def _writes(plane: ControlPlane, before: Counter[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
+    verbs = ("POST", "PUT", "PATCH", "DELETE")
+    return Counter({key: n for key, n in _requests(plane, before).items() if key[0] in verbs})
