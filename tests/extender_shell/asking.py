@@ -9,6 +9,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -67,7 +68,7 @@ class Asker:
 
     async def post(self, path: str, body: Any, **headers: str) -> Answer:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        async with self._session.post(self.url + path, data=data, headers=headers) as answer:
+        async with self._session.post(self.url + path, data=BytesIO(data), headers=headers) as answer:
             return Answer(answer.status, await answer.read(), answer.headers.get("Content-Type", ""))
 
     async def prioritize(self, pod: Any, names: list[str]) -> dict[str, int]:

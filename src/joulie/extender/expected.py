@@ -19,6 +19,7 @@ from joulie.control.survey import NANOWATTS
 from joulie.extender.answers import Scored
 
 EXPECTED_FOR_S = 5.0  # longer than any binding takes; a pod that is still not bound is asked about again
+MOST_PODS = 10_000  # far more than a scheduler binds in that time; whoever asks for more is no scheduler
 MOST_TIES = 64  # among more equal nodes the scheduler's own dice spread well enough
 
 
@@ -39,7 +40,7 @@ class ExpectedPods:
     def expect(self, key: str, scored: Scored, now_s: float) -> None:
         """The scheduler will most likely take one of the best."""
         self.settle(key)
-        if not len(scored.rows):
+        if not len(scored.rows) or len(self._of) >= MOST_PODS:
             return
         best = scored.rows[scored.points == scored.points.max()]
         if len(best) > MOST_TIES:

@@ -149,6 +149,7 @@ class Service:
 
     async def _debug(self, request: web.BaseRequest) -> web.Response:
         board, now_s = self._state.board, self._now_s()
+        self._expected.expire(now_s)
         wants_table = request.query.get("format") == "table" or TEXT in request.headers.get("Accept", "")
         if request.method == "POST":
             pod = read_pod(await self._body(request), "Pod")
@@ -174,6 +175,7 @@ class Service:
 
     async def _page(self, _: web.BaseRequest) -> web.Response:
         """In pieces, so that nobody waits for the whole page."""
+        self._expected.expire(self._now_s())
         pieces: list[bytes] = []
         for piece in self._metrics.page():
             pieces.append(piece)
