@@ -13,11 +13,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.agent_scale import agent_figures
 from bench.clusters import NOW, cluster_json, snapshot
+from bench.extender_speed import extender_figures
 from bench.figures import Figure, print_figures
 from bench.operator_scale import NODES as OPERATOR_NODES
 from bench.operator_scale import operator_figures
 from bench.plain_loop import plain_nodes, plain_scores
+from bench.scheduler_throughput import scheduler_figures
+from bench.simulator_speed import simulator_figures
 from bench.timing import RUNS, interleaved, repeated, without_gc
 from joulie.catalogue.lookup import Catalogue
 from joulie.control.cycle import decide
@@ -41,9 +45,9 @@ console = Console()
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, and fail where a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=["core", "operator"], help="only this part; default: all")
+    parser.add_argument("part", nargs="?", choices=list(PARTS), help="only this part; default: all")
     part = parser.parse_args(argv).part
-    kept = [measure() for name, measure in (("core", _core), ("operator", _operator)) if part in (None, name)]
+    kept = [measure() for name, measure in PARTS.items() if part in (None, name)]
     return int(not all(kept))
 
 
@@ -55,13 +59,28 @@ def _core() -> bool:
     return print_figures(console, f"Medians of {RUNS} interleaved runs; smaller is better", figures)
 
 
-def _operator() -> bool:
-    try:
-        figures = operator_figures(console)
-    except ControlPlaneUnavailable as unavailable:
-        console.print(f"[bold red]not measured:[/] the operator needs a control plane: {unavailable.reason}")
-        return False
-    return print_figures(console, f"The operator at {OPERATOR_NODES:,} nodes; smaller is better", figures)
+def _measured(what: str, measure: Callable[[Console], list[Figure]]) -> Callable[[], bool]:
+    """A part that runs real processes; without what it needs, it says so and counts as not kept."""
+
+    def run() -> bool:
+        try:
+            figures = measure(console)
+        except ControlPlaneUnavailable as unavailable:
+            console.print(f"[bold red]not measured:[/] {what} needs a control plane: {unavailable.reason}")
+            return False
+        return print_figures(console, f"{what}; smaller is better", figures)
+
+    return run
+
+
+PARTS: dict[str, Callable[[], bool]] = {
+    "core": _core,
+    "extender": _measured("The extender", extender_figures),
+    "scheduler": _measured("kube-scheduler with the extender", scheduler_figures),
+    "simulator": _measured("The simulator", simulator_figures),
+    "agent": _measured("The pool agent", agent_figures),
+    "operator": _measured(f"The operator at {OPERATOR_NODES:,} nodes", operator_figures),
+}
 
 
 def _decision(of: Snapshot) -> Callable[[], object]:

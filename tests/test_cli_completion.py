@@ -23,7 +23,7 @@ def offered(line: str) -> list[str]:
 
 def test_commands_are_completed_without_loading_them() -> None:
     assert offered("joulie ") == list(TABLE)
-    assert offered("joulie ex") == ["explain"]
+    assert offered("joulie ex") == ["explain", "extender"]
     assert offered("joulie explain ") == ["node", "pod"]
 
 

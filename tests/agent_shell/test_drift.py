@@ -172,3 +172,19 @@ def test_a_frequency_limit_drifts_too(tmp_path: Path) -> None:
     tree.put(f"{device}/{attribute}", 1_800_000)
     assert held.enforce(target(cpu_pct=50)).corrections == 1
     assert tree.text(f"{device}/{attribute}") == limited
+
+
+def test_a_frequency_that_heat_holds_lower_for_a_while_is_no_contest_but_must_end_as_found(tmp_path: Path) -> None:
+    tree = build("arm-cm4", tmp_path)
+    cpufreq = Cpufreq(SysFs(tree.sys), DvfsSettings(min_freq_khz=600_000))
+    held = Held(tmp_path / "state", [cpufreq], limits=Limits())
+    held.enforce(target(cpu_pct=50))
+    [(device, attribute)] = entries_on_disk(held.state_dir)
+    found = entries_on_disk(held.state_dir)[device, attribute]["found"]
+    limited = int(tree.text(f"{device}/{attribute}"))
+    tree.put(f"{device}/{attribute}", limited - 200_000)
+    for _ in range(6):
+        enforced = held.enforce(target(cpu_pct=50))
+        assert (enforced.cpu.result, enforced.corrections, enforced.wrote) == ("applied", 0, 0)
+    held.restore()
+    assert int(tree.text(f"{device}/{attribute}")) == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,24 @@ class TestRestore:
         assert len(entries_on_disk(tmp_path)) == 2
         device.deaf = set()
         assert held.restore().left == ()
+
+    def test_a_value_that_reads_as_nonsense_is_written_all_the_same(self, tmp_path: Path) -> None:
+        device = rapl()
+        held = Held(tmp_path, [device])
+        held.enforce(target(cpu_w=240))
+        device.values = dict.fromkeys(device.values, math.nan)
+        assert held.restore().left == ()
+        assert list(device.values.values()) == [200, 200]
+
+    def test_a_backend_that_breaks_its_promises_does_not_keep_the_others(self, tmp_path: Path) -> None:
+        cpu, gpu = rapl(), gpus()
+        held = Held(tmp_path, [cpu, gpu])
+        held.enforce(target(cpu_w=240, gpu_w=250))
+        knob = next(iter(cpu.values))
+        cpu.on_read[knob] = ZeroDivisionError("a bug")  # type: ignore[assignment]
+        [left] = held.restore().left
+        assert left == f"{knob.device} {knob.attribute} is not restored: ZeroDivisionError: a bug"
+        assert list(gpu.values.values()) == [400, 400]
 
     def test_a_backend_that_is_routed_no_more_is_said(self, tmp_path: Path) -> None:
         Held(tmp_path, [rapl()]).enforce(target(cpu_w=240))

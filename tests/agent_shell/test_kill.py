@@ -11,52 +11,71 @@ import pytest
 
 from joulie.agent.deadman import DeadMan
 from joulie.agent.journal import read_boot_id
-from joulie.agent.outcome import Limits
+from joulie.agent.outcome import Enforced, Limits
 from joulie.agent.targets import Target
+from joulie.devices.amd_gpus import amd_gpus
 from joulie.devices.cpufreq import Cpufreq
 from joulie.devices.hsmp import Hsmp
-from joulie.devices.interface import Capper, Knob
+from joulie.devices.interface import Capper, DeviceError, Knob
 from joulie.devices.rapl import Rapl
 from joulie.settings import DvfsSettings
 from tests.agent_shell.held_nodes import TICK_S, Held, WholeWrites, entries_on_disk, run, target
 from tests.agent_shell.killing import kill_at, moments
 from tests.cli_runner import Outcome, joulie
+from tests.devices.amdgpu_tree import AmdgpuTree
 from tests.devices.enforcing import Clock
-from tests.devices.sysfs_pieces import Tree
 from tests.devices.sysfs_trees import build
 
 
 class Machine(NamedTuple):
     """A machine, what its agent is told one after the other, and what a later agent is told."""
 
-    tree: str
+    sys: Callable[[Path], Path]
     cappers: Callable[[WholeWrites], Sequence[Capper]]
     limits: Limits
     targets: tuple[Target, ...]
     later: Target
 
 
+def of(name: str) -> Callable[[Path], Path]:
+    return lambda folder: build(name, folder).sys
+
+
+def with_amd_gpus(folder: Path) -> Path:
+    tree = AmdgpuTree(folder)
+    for address in ("0000:83:00.0", "0000:c3:00.0"):
+        tree.board(address, cap=280, cap_min=100, cap_max=300, cap_default=300, average=42)
+    return tree.sys
+
+
 MACHINES = {
     "rapl": Machine(
-        "intel-xeon-6530-dual",  # limits far too high and switched off, so that each knob matters
+        of("intel-xeon-6530-dual"),  # limits far too high and switched off, so that each knob matters
         lambda sysfs: [Rapl(sysfs, Clock(), catalogue_max_w=270.0)],
         Limits(cpu_max_w=540.0),
         (target(cpu_pct=60), target(cpu_w=250), target(cpu_pct=100), target(cpu_w=300)),
         target(cpu_w=200),
     ),
     "hsmp": Machine(
-        "amd-epyc-9654-hsmp",
+        of("amd-epyc-9654-hsmp"),
         lambda sysfs: [Hsmp(sysfs)],
         Limits(cpu_max_w=800.0),
         (target(cpu_pct=60), target(cpu_w=500)),
         target(cpu_w=400),
     ),
     "dvfs": Machine(
-        "arm-cm4",
+        of("arm-cm4"),
         lambda sysfs: [Rapl(sysfs, Clock()), Cpufreq(sysfs, DvfsSettings(min_freq_khz=600_000))],
         Limits(),
         (target(cpu_pct=60), target(cpu_pct=30)),
         target(cpu_pct=50),
+    ),
+    "gpus": Machine(
+        with_amd_gpus,
+        lambda sysfs: [amd_gpus(sysfs)],
+        Limits(gpu_max_w_each=300.0),
+        (target(gpu_pct=60), target(gpu_w=150)),
+        target(gpu_w=200),
     ),
 }
 
@@ -73,16 +92,21 @@ class Scene:
 
     def __init__(self, machine: Machine, folder: Path) -> None:
         self.machine = machine
-        self.tree: Tree = build(machine.tree, folder)
+        self.sys = machine.sys(folder)
         self.state_dir = folder / "state"
-        self.cappers = machine.cappers(WholeWrites(self.tree.sys))
-        self.found = {knob: self.tree.value(knob) for capper in self.cappers for knob in _knobs(capper)}
+        knobs = [knob for capper in self.cappers() for knob in _knobs(capper)]
+        self.files = {knob: _file(self.sys, knob) for knob in knobs}
+        self.found = self.values
+
+    def cappers(self) -> Sequence[Capper]:
+        """Of a new process."""
+        return self.machine.cappers(WholeWrites(self.sys))
 
     def begin(self, remains: Remains | None = None) -> None:
         """As the machine was before Joulie, or as a killed agent left it."""
         shutil.rmtree(self.state_dir, ignore_errors=True)
-        for knob, value in zip(self.found, remains.values if remains else self.found.values(), strict=True):
-            self.tree.put("/".join(knob), value)
+        for file, value in zip(self.files.values(), remains.values if remains else self.found.values(), strict=True):
+            file.write_text(f"{value}\n")
         for name, content in remains.files if remains else ():
             self.state_dir.mkdir(exist_ok=True)
             (self.state_dir / name).write_bytes(content)
@@ -93,16 +117,16 @@ class Scene:
 
     @property
     def values(self) -> dict[Knob, int]:
-        return {knob: self.tree.value(knob) for knob in self.found}
+        return {knob: int(file.read_text()) for knob, file in self.files.items()}
 
     def agent(self) -> Held:
-        return Held(self.state_dir, self.cappers, limits=self.machine.limits, boot_id=read_boot_id())
+        return Held(self.state_dir, self.cappers(), limits=self.machine.limits, boot_id=read_boot_id())
 
     def live(self) -> None:
         """What the agent does until it is killed: cap, cap anew, and put back."""
         held = self.agent()
         for wanted in self.machine.targets:
-            assert held.enforce(wanted).cpu.result == "applied"
+            assert _applied(held.enforce(wanted))
         assert held.restore().left == ()
 
 
@@ -129,7 +153,7 @@ def test_killed_at_any_line_the_next_agent_enforces_its_target_and_still_knows_w
             )
 
         held = scene.agent()
-        assert held.enforce(scene.machine.later).cpu.result == "applied", where
+        assert _applied(held.enforce(scene.machine.later)), where
         assert (held.journal.found, scene.values) == (scene.found, as_wanted), where
         assert held.restore().left == (), where
         assert scene.values == scene.found, where
@@ -149,7 +173,7 @@ def test_killed_at_any_line_the_next_agent_enforces_its_target_and_still_knows_w
 
 def restore_command(scene: Scene) -> Outcome:
     """`joulie agent restore`, as a hook runs it."""
-    variables = {"STATE_DIR": str(scene.state_dir), "HOST_SYS_PATH": str(scene.tree.sys)}
+    variables = {"STATE_DIR": str(scene.state_dir), "HOST_SYS_PATH": str(scene.sys)}
     return joulie("agent", "restore", env=variables)
 
 
@@ -165,8 +189,18 @@ def _nobody_wants_anything(scene: Scene) -> None:
             assert held.hold().wrote == 0
 
 
+def _applied(enforced: Enforced) -> bool:
+    return {enforced.cpu.result, enforced.gpu.result} == {"applied", "none"}
+
+
+def _file(sys: Path, knob: Knob) -> Path:
+    if knob.device.startswith("/sys/"):
+        return sys / knob.device.removeprefix("/sys/") / knob.attribute
+    return next(sys.glob(f"devices/pci*/{knob.device}/hwmon/hwmon*/power1_cap"))
+
+
 def _knobs(capper: Capper) -> Sequence[Knob]:
     try:
         return run(capper.knobs())
-    except Exception:  # noqa: BLE001 - what is not there has none
+    except DeviceError:  # what is not there has none
         return []

@@ -138,9 +138,19 @@ class Running:
         self.stop = stop
         self.cluster = cluster
 
-    async def metrics(self) -> dict[tuple[str, str], float]:
-        async with aiohttp.ClientSession() as session, session.get(f"{self.url}/metrics") as answer:
-            return {(name, labels): float(value) for name, labels, value in _SERIES.findall(await answer.text())}
+    async def metrics(self, *awaited: tuple[str, str]) -> dict[tuple[str, str], float]:
+        """All series, once those that are awaited are among them: they follow the tick that brings them about."""
+        found: dict[tuple[str, str], float] = {}
+
+        async def there() -> bool:
+            async with aiohttp.ClientSession() as session, session.get(f"{self.url}/metrics") as answer:
+                series = _SERIES.findall(await answer.text())
+            found.clear()
+            found.update({(name, labels): float(value) for name, labels, value in series})
+            return all(key in found for key in awaited)
+
+        await until(there, f"there is {awaited}")
+        return found
 
     async def end(self) -> int:
         self.stop.set()

@@ -97,7 +97,7 @@ def hammer(folder: Path, warm_up: int, count: int) -> None:
             assert tally.total >= count
             assert tally.answers.keys() >= {400, 404, 405, 408, 413}
             assert tally.answers[200] < tally.total // 10  # a flipped byte in a name harms nobody
-            assert good.answered > 20
+            assert good.answered >= 3  # each of them checked
             assert await settled(extender, files), extender.open_files()
             assert extender.resident_kb() < before_kb * 1.2 + 20_000, (before_kb, extender.resident_kb())
 

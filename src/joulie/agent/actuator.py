@@ -123,14 +123,16 @@ class Actuator:
         self._journal.refresh()
         await self._adopt()
         found = {entry.knob: entry.found for entry in self.entries}
-        if not found:
+        if found:
+            await self.capper.discover()  # a fresh process may not know the hardware's own limits yet
+        else:
             found = await self._left_by_another()
         left: list[Left] = []
         done: list[Knob] = []
         restoring = {setting.knob: setting for setting in self.capper.restoring(found)}
         for setting in restoring.values():
             try:
-                if await self._read(setting.knob) != setting.value:
+                if not await self._stands(setting):
                     await self._write(setting)
                     await self._confirm(setting)
                 done.append(setting.knob)
@@ -176,14 +178,16 @@ class Actuator:
     def _is_pending(self, setting: Setting, seen: Value) -> bool:
         """Whether to write: another value is in force, or another one is wanted, be it by less than the tolerance."""
         before = self._in_force.get(setting.knob)
-        return not _same(seen, setting) or (before is not None and before.value != setting.value)
+        if before is None or before.value != setting.value:
+            return before is not None or not _same(seen, setting)
+        return _has_drifted(seen, setting)
 
     def _correct(self, plan: Plan, now_s: float) -> bool:
         """Whether somebody else's change is about to be put back; counted, and refused when it happens too often."""
         drifted = [
             f"{knob.device} {knob.attribute}"
             for knob, setting in self._in_force.items()
-            if knob in plan.seen and not _same(plan.seen[knob], setting)
+            if knob in plan.seen and _has_drifted(plan.seen[knob], setting)
         ]
         if not drifted or not plan.pending:
             return False
@@ -229,6 +233,13 @@ class Actuator:
             raise BadReadingError(f"{knob.device} {knob.attribute} is {value}")
         return value
 
+    async def _stands(self, setting: Setting) -> bool:
+        """Exactly; what cannot be read sensibly may still be written."""
+        try:
+            return await self._read(setting.knob) == setting.value
+        except BadReadingError:
+            return False
+
     async def _write(self, setting: Setting) -> None:
         if setting.value is not None and not math.isfinite(setting.value):
             raise NotSupportedError(f"{setting.knob.device} {setting.knob.attribute} cannot be {setting.value}")
@@ -249,6 +260,12 @@ def _same(seen: Value, setting: Setting) -> bool:
     if seen is None or setting.value is None:
         return seen is None and setting.value is None
     return abs(seen - setting.value) <= setting.tolerance
+
+
+def _has_drifted(seen: Value, setting: Setting) -> bool:
+    """Whether somebody else changed what was confirmed to be in force."""
+    held_lower = seen is not None and setting.value is not None and seen < setting.value
+    return not _same(seen, setting) and not (setting.lower_is_fine and held_lower)
 
 
 def _shown(value: Value) -> str:

@@ -17,7 +17,7 @@ from joulie.agent.dvfs_loop import CpuCap, DvfsLoop, DvfsView, PowerReader
 from joulie.agent.journal import JournalError
 from joulie.agent.outcome import Limits, Notice, Outcome
 from joulie.agent.targets import Target
-from joulie.devices.interface import DeviceError
+from joulie.devices.interface import DeviceError, NotSupportedError
 from joulie.settings import DvfsSettings
 
 _NO_BACKEND = "no backend for CPU caps is routed to this node"
@@ -118,8 +118,10 @@ class CpuControl:
     async def _by(self, actuator: Actuator, cap: CpuCap, now_s: float) -> str:
         """Hold the cap through this backend alone; what to say of it. A DeviceError: it cannot."""
         throttles = actuator in self._throttles
-        if actuator is not self._active:
-            await actuator.plan(0.0 if throttles else cap.cap_w or 0.0)  # is it there, before another is let go?
+        if actuator is not self._active:  # can it be used at all, before another is let go?
+            await actuator.plan(0.0 if throttles else cap.cap_w or 0.0)
+            if throttles and (reason := (await actuator.capper.discover()).no_control):
+                raise NotSupportedError(reason)  # else it would seem to work until the first step
         left = await self._let_go(actuator)
         if throttles:
             corrected = await self._loop.tick(actuator, cap, now_s)

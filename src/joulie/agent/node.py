@@ -139,13 +139,13 @@ class NodeAgent:
         if self.control is not None and routed_by == self._routed_by:
             return self.control
         route = route_of(self.name, node.labels, view.profiles.values(), self._around.settings)
-        self._routed_by = routed_by
+        self._routed_by, self._look_at_s = routed_by, 0.0  # labels name hardware, too
         if self.control is not None:
             if route == self._route:
                 return self.control
             self._take(await self.control.restore(), why="the route has changed")
             await self.control.close()
-        self._route, self._look_at_s = route, 0.0
+        self._route = route
         return await self._wire(route)
 
     async def _wire(self, route: Route) -> NodeControl:
@@ -176,7 +176,7 @@ class NodeAgent:
         if now_s < self._look_at_s or wired is None:
             return
         told = None
-        if wired.http is not None:
+        if wired.http is not None and self._route is not None and self._route.cpu.type == "http":
             try:
                 told = await wired.http.hardware()
             except DeviceError:
@@ -189,8 +189,7 @@ class NodeAgent:
         self._limits = limits_of(node, self.hardware, settings, catalogue)
         blind = not any(each.present for each in found) and told is None
         self._look_at_s = now_s + (LOOK_AGAIN_BLIND_S if blind else LOOK_AGAIN_S)
-        if self.name in self._around.view.nodes:
-            self._around.reporter.hardware(self.name, self.hardware)
+        self._around.reporter.hardware(self.name, self.hardware)
 
     async def _read_sensors(self, control: NodeControl) -> None:
         """Only what somebody may ask for in the metrics, and only where it is there."""

@@ -141,12 +141,13 @@ class Reporter:
         view = self._view
         for node, found in self._hardware.items():
             seen = view.nodes.get(node)
-            uid = seen.uid if seen else None
+            if seen is None:
+                continue  # nothing is published of a node that is not there (yet)
             told, told_at_s = self._hardware_told.get(node, (None, 0.0))
             if told == found and wall_s - told_at_s < SEEN_WITHIN_S:
                 continue
-            if hardware_writes(node, uid, found, view.hardware.get(node), wall_s):
-                jobs.append(self._hardware_job(node, uid, found))
+            if hardware_writes(node, seen.uid, found, view.hardware.get(node), wall_s):
+                jobs.append(self._hardware_job(node, seen.uid, found))
         while view.lost_twins:
             self._twins.lost(view.lost_twins.pop())
         for node in [node for node in self._leaving if node not in view.twins or self._twins.is_told(node)]:

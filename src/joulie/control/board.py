@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, prepare
+from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, headroom, prepare
 from joulie.control.survey import BoundPods, MachineColumns
 from joulie.model.api import NodeHardware, NodeTwinStatus
 from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
@@ -55,6 +56,7 @@ class ScoreBoard:
         self._recent_changed: set[int] = set()
         self.on_freed: Callable[[str, int], None] = _ignore  # a name is gone, and its row may become another's
         self._prepared: Prepared | None = None
+        self._load_changed = False  # of what is prepared, only what pods change
         self._prepared_at_s = self._oldest_fresh_s = -math.inf
 
     def put_node(self, name: str, node: Node | None) -> None:
@@ -102,22 +104,25 @@ class ScoreBoard:
             row = self.index.get(pod.node)
             if row is not None:
                 self._recent_changed.add(row)
-                self._prepared = None
+                self._load_changed = True
 
     def expect(self, rows: NDArray[np.intp], watts: NDArray[np.float64]) -> None:
         """Add (or, negative, take back) power that pods on their way will most likely draw there."""
         self.columns.expected_w[rows] += watts
-        self._prepared = None
+        self._load_changed = True
 
     def prepared(self, now_s: float) -> Prepared:
         """The terms that no pod changes, as of now: twins grow stale by the clock alone."""
         oldest_s = now_s - self._settings.twin_staleness_s
         if self._prepared is None or now_s < self._prepared_at_s or self._oldest_fresh_s < oldest_s:
             fresh = np.greater_equal(self.updated_s, oldest_s, out=self.columns.fresh)
-            if self._settings.count_recent_pods and self._recent_changed:
-                self._write_recent_pods()
+            self._write_recent_pods()
             self._prepared, self._prepared_at_s = prepare(self.columns, self._marginal), now_s
             self._oldest_fresh_s = float(np.min(self.updated_s, where=fresh, initial=math.inf))
+        elif self._load_changed:
+            self._write_recent_pods()
+            self._prepared = replace(self._prepared, headroom=headroom(self.columns))
+        self._load_changed = False
         return self._prepared
 
     def class_of(self, row: int) -> str:
@@ -201,6 +206,8 @@ class ScoreBoard:
 
     def _write_recent_pods(self) -> None:
         """What pods add that were bound when the twin had already been written, for rows where that may differ."""
+        if not (self._recent_changed and self._settings.count_recent_pods):
+            return
         recent = BoundPods()
         for row in self._recent_changed:
             since_s = self.updated_s[row]

@@ -84,9 +84,7 @@ class Scores(Struct, frozen=True):
 def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     """The terms that no pod changes, and the two that look at the whole cluster: pressure and trend."""
     fresh = columns.fresh
-    budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
-    loaded_w = columns.measured_w + columns.recent_w + columns.expected_w
-    headroom = np.where(columns.has_power, (columns.capped_w - loaded_w) / budget_w * 100.0, columns.predicted_headroom)
+    budget_w = _budget_w(columns)
     pressure = performance_pressure(columns)
     trend = math.fsum(columns.trend_w_per_min[fresh].tolist())
     scale = BURST_TREND_SCALE if abs(trend) > BURST_W_PER_MIN else STEADY_TREND_SCALE
@@ -98,7 +96,7 @@ def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     rest = cooling_term + trend_bonus
     pue = np.maximum(1.0, columns.pue)
     return Prepared(
-        headroom=np.where(fresh, headroom, 0.0),
+        headroom=headroom(columns),
         points_per_w=np.where(fresh & columns.has_power, 100.0 / budget_w, 0.0),
         cooling_term=cooling_term,
         trend_bonus=trend_bonus,
@@ -116,15 +114,26 @@ def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     )
 
 
+def headroom(columns: ScoreColumns) -> Numbers:
+    """Percent of the budget that is free before the pod. Of what is prepared, only this depends on pods."""
+    loaded_w = columns.measured_w + columns.recent_w + columns.expected_w
+    free = (columns.capped_w - loaded_w) / _budget_w(columns) * 100.0
+    return np.where(columns.fresh, np.where(columns.has_power, free, columns.predicted_headroom), 0.0)
+
+
 def performance_pressure(columns: ScoreColumns) -> float:
     """How congested the performance nodes are on average: 0 when they are idle or there is none."""
     chosen = columns.fresh & (columns.class_code == CLASS_CODES[PERFORMANCE])
     if not chosen.any():
         return 0.0
-    budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
-    free = np.clip((columns.capped_w - columns.measured_w) / budget_w * 100.0, 0.0, 100.0)
+    free = np.clip((columns.capped_w - columns.measured_w) / _budget_w(columns) * 100.0, 0.0, 100.0)
     congestion = 100.0 - np.where(columns.has_power, free, columns.predicted_headroom)[chosen]
     return math.fsum(congestion.tolist()) / len(congestion)
+
+
+def _budget_w(columns: ScoreColumns) -> Numbers:
+    """Something to divide by, also where the budget is not known."""
+    return np.where(columns.has_power, columns.capped_w, 1.0)
 
 
 def score(prepared: Prepared, cpu_cores: float, gpus: float, workload_class: WorkloadClass) -> Scores:

@@ -89,7 +89,7 @@ class Cpufreq:
         """The same throttle for every policy that is there; what is not a number throttles nothing."""
         throttle_pct = 0.0 if math.isnan(target) else target
         settings = [
-            _setting(knob, self._limit_khz(knob, throttle_pct, int(found_khz), floor_khz))
+            _setting(knob, self._limit_khz(knob, throttle_pct, int(found_khz), floor_khz))._replace(lower_is_fine=True)
             for knob, found_khz in found.items()
             if found_khz is not None and (floor_khz := self._floor_khz(knob.device)) is not None
         ]

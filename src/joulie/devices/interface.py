@@ -75,6 +75,7 @@ class Setting(NamedTuple):
     knob: Knob
     value: Value
     tolerance: float = 0.0  # a value read back that differs by no more than this is the same
+    lower_is_fine: bool = False  # firmware may hold it lower for a while, as in heat, without anybody's contest
 
 
 class Discovered(Struct, frozen=True):

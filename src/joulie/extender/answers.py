@@ -19,10 +19,9 @@ from joulie.control.board import ScoreBoard, schedulable_class
 from joulie.control.placement import rejection
 from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, score, wire_scores
 from joulie.extender.requests import Question, node_labels
-from joulie.model.names import PERFORMANCE, STANDARD
-from joulie.model.snapshot import Pod, WorkloadClass
+from joulie.model.names import PERFORMANCE
+from joulie.model.snapshot import Pod
 
-_CLASSES: tuple[WorkloadClass, ...] = (PERFORMANCE, STANDARD)
 # By class code: why a performance pod is kept off, and whether.
 _REASONS = np.array([rejection(PERFORMANCE, name) or "" for name in CLASS_CODES], dtype=object)
 _REFUSED_CODES = np.array([rejection(PERFORMANCE, name) is not None for name in CLASS_CODES])

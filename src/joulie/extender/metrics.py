@@ -1,4 +1,4 @@
-"""The extender's metrics (SPEC 6). Series for each node are rendered when asked, a hundred nodes at a time."""
+"""The extender's metrics (SPEC 6). Series for each node are rendered when asked, some nodes at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joulie.control.board import ScoreBoard
 from joulie.model.names import PERFORMANCE, STANDARD
 
 CLASSES = (PERFORMANCE, STANDARD)
-NODES_AT_ONCE = 100  # some tenths of a millisecond, after which a request that came is answered
+NODES_AT_ONCE = 50  # a tenth of a millisecond, after which requests that came are answered
 _NEVER = -1
 Lines = Callable[[int, str], Iterator[str]]  # of a row and its labels
 _BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

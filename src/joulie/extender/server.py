@@ -23,6 +23,7 @@ from joulie.settings import ExtenderSettings
 
 PIECE_BYTES = 1 << 20
 JSON, TEXT = "application/json", "text/plain"
+PAGE_PAUSE_S = 0.001  # a scrape may take its time, a request meets one piece of it or two
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 IDLE_S = 75.0  # kube-scheduler keeps idle connections for 90 s; one that sends nothing is closed before
 _SILENT = logging.getLogger("joulie.extender.http")
@@ -179,7 +180,7 @@ class Service:
         pieces: list[bytes] = []
         for piece in self._metrics.page():
             pieces.append(piece)
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAGE_PAUSE_S)
         return web.Response(body=b"".join(pieces), headers={"Content-Type": PROMETHEUS})
 
     async def _body(self, request: web.BaseRequest) -> bytes:
