@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -40,7 +40,11 @@ def load(plane: ControlPlane, nodes: int = 5_000, pods_per_node: int = 10, kinds
     For measurements with tens of thousands of objects, where making them would take longer than what is measured. Ends
     every watch, because the API server is restarted.
     """
-    objects = _chosen(nodes, pods_per_node, kinds)
+    store(plane, _chosen(nodes, pods_per_node, kinds))
+
+
+def store(plane: ControlPlane, objects: Sequence[Manifest]) -> None:
+    """Any objects, written into etcd as `load` does it."""
     plane.apply(_namespaces(objects))
     entries = [
         (_etcd_key(plane, item), _stored(item)) for item in objects
