@@ -96,9 +96,9 @@ class Chain:
         }
 
     def hardware(self) -> dict[str, dict[str, Any]]:
-        return {
-            item["metadata"]["name"]: item["status"] for item in self.plane.api.get(f"{JOULIE}/nodehardwares")["items"]
-        }
+        """What is published of each node; an object is there a moment before its status is."""
+        items = self.plane.api.get(f"{JOULIE}/nodehardwares")["items"]
+        return {item["metadata"]["name"]: item["status"] for item in items or () if "status" in item}
 
 
 def caps_in_metrics(page: str, which: str) -> dict[tuple[str, str], float]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -272,6 +273,7 @@ def test_profiles_and_events_are_written_too() -> None:
     _with_desk(["a"], play)
 
 
+@pytest.mark.slow
 def test_writes_leave_at_a_pace_that_grows_with_the_pool() -> None:
     """A burst of 300 takes as long as the pace says, not as long as the server would need."""
 
@@ -295,3 +297,26 @@ def test_a_hardware_object_that_exists_already_is_only_patched() -> None:
         )
 
     _with_desk(["a"], play)
+
+
+def test_nothing_is_published_of_a_node_before_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joulie.agent.reporting.LOOK_S", 0.1)
+
+    async def play(desk: Desk) -> None:
+        desk.reporter.hardware("late", NodeHardwareStatus(cpu=CpuHardware(model="EPYC 9654")))
+        await asyncio.sleep(0.3)
+        assert desk.server.all(NODE_HARDWARE) == []
+        desk.server.put(NODES, node("late"), "")
+        await until(lambda: any("status" in body for body in desk.server.all(NODE_HARDWARE)), "it is published")
+
+    _with_desk(["a"], play)
+
+
+def test_last_words_are_written_at_no_pace() -> None:
+    async def play(desk: Desk) -> None:
+        for number in range(200):
+            desk.reporter.results(f"n{number}", BLOCKED, ())
+        await desk.reporter.flush(hurried=True)
+        assert all(desk.said(f"n{number}") == "blocked" for number in range(200))
+
+    _with_desk([f"n{number}" for number in range(200)], play)

@@ -99,7 +99,7 @@ async def _end(
     await asyncio.gather(*tasks[1:], return_exceptions=True)
     try:
         async with asyncio.timeout(LAST_WORDS_S):
-            await reporter.flush()
+            await reporter.flush(hurried=True)
     except TimeoutError:
         log.warning("not all last reports were written in time")
     tasks[0].cancel()

@@ -26,7 +26,7 @@ from joulie.logs import Log
 from joulie.model.api import NodeHardwareStatus
 
 LOOK_S = 10.0  # so often it is looked what falls due by itself
-AT_ONCE = 16
+AT_ONCE = 64
 LEAST_RATE_PER_S, NODES_PER_WRITE = 10.0, 10.0  # 1,000 nodes: 110 writes a second at most
 LONGEST_WAIT_S = 30.0
 MOST_EVENTS = 1000  # that wait; older ones are dropped, for what they told has passed
@@ -64,6 +64,7 @@ class Reporter:
         self._complaints: dict[str, str] = {}  # last words about each kind of write
         self._news = asyncio.Event()
         self._next_slot_s = 0.0
+        self._hurried = False
         self._log = Log("agent")
 
     # What there is to say
@@ -118,8 +119,9 @@ class Reporter:
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
-    async def flush(self) -> bool:
-        """Everything that is due now; False: the server could not be reached for some of it."""
+    async def flush(self, *, hurried: bool = False) -> bool:
+        """Everything that is due now; False: the server could not be reached for some of it. `hurried`: at no pace."""
+        self._hurried = hurried
         waiting = deque(self._jobs(self._clock()))
         well = True
 
@@ -136,18 +138,9 @@ class Reporter:
         return well
 
     def _jobs(self, wall_s: float) -> list[_Job]:
-        """By object: what to write, and what to remember once it is written."""
+        """By object: what to write, and what to remember once it is written; results before hardware."""
         jobs: list[_Job] = []
         view = self._view
-        for node, found in self._hardware.items():
-            seen = view.nodes.get(node)
-            if seen is None:
-                continue  # nothing is published of a node that is not there (yet)
-            told, told_at_s = self._hardware_told.get(node, (None, 0.0))
-            if told == found and wall_s - told_at_s < SEEN_WITHIN_S:
-                continue
-            if hardware_writes(node, seen.uid, found, view.hardware.get(node), wall_s):
-                jobs.append(self._hardware_job(node, seen.uid, found))
         while view.lost_twins:
             self._twins.lost(view.lost_twins.pop())
         for node in [node for node in self._leaving if node not in view.twins or self._twins.is_told(node)]:
@@ -159,6 +152,15 @@ class Reporter:
         for name, results in self._profiles.due(wall_s):
             if name in view.profiles:
                 jobs.append(_control_job(self._profiles, "profile", name, results))
+        for node, found in self._hardware.items():
+            seen = view.nodes.get(node)
+            if seen is None:
+                continue  # nothing is published of a node that is not there (yet)
+            told, told_at_s = self._hardware_told.get(node, (None, 0.0))
+            if told == found and wall_s - told_at_s < SEEN_WITHIN_S:
+                continue
+            if hardware_writes(node, seen.uid, found, view.hardware.get(node), wall_s):
+                jobs.append(self._hardware_job(node, seen.uid, found))
         return [job for job in jobs if self._refused_until_s.get(job.key, 0.0) <= wall_s]
 
     def _hardware_job(self, node: str, uid: str | None, found: NodeHardwareStatus) -> _Job:
@@ -206,6 +208,8 @@ class Reporter:
 
     async def _turn(self) -> None:
         """Writes leave one after the other at an even pace, which grows with the number of nodes."""
+        if self._hurried:
+            return
         rate_per_s = LEAST_RATE_PER_S + len(self._view.nodes) / NODES_PER_WRITE
         now_s = time.monotonic()
         self._next_slot_s = max(now_s, self._next_slot_s) + 1.0 / rate_per_s

@@ -78,7 +78,7 @@ def _run(settings: AgentSettings, kubeconfig: str, context: str) -> int:
 
     async def main() -> int:
         contact = Contact(ContactClock())
-        cluster = KubernetesCluster(credentials, observer=contact, connections=24)
+        cluster = KubernetesCluster(credentials, observer=contact)
         try:
             return await run(cluster, contact, settings, catalogue, reporter_name=reporter_name)
         finally:
