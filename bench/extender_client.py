@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import socket
 import time
 from collections.abc import Mapping
@@ -75,7 +76,7 @@ class Times:
         return self._at(0.99)
 
     def _at(self, part: float) -> float:
-        return sorted(self.seconds)[min(int(part * len(self.seconds)), len(self.seconds) - 1)]
+        return sorted(self.seconds)[math.ceil(part * len(self.seconds)) - 1]
 
 
 def in_turns(

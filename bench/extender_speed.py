@@ -42,7 +42,7 @@ class Form(NamedTuple):
 
 FORMS = (
     Form("names", names_body, 1_000, 200, 1, {"prioritize": 12.0, "filter": 10.0}),
-    Form("whole nodes", nodes_body, 100, 12, 4, {"prioritize": 0.25, "filter": 0.4}),
+    Form("whole nodes", nodes_body, 100, 20, 4, {"prioritize": 0.25, "filter": 0.4}),
 )
 
 
