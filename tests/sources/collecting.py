@@ -11,7 +11,7 @@ from joulie.sources.collector import TelemetryCollector
 from joulie.sources.transport import Limits
 from tests.core.building import NOW, machine, plan, snapshot
 
-from .loopback import IMPATIENT, Clock, FakeNodes, FakePrometheus, serving, settings
+from .loopback import PATIENT, Clock, FakeNodes, FakePrometheus, serving, settings
 
 POWER_QUERY, CPU_QUERY, GPU_QUERY = "watts", "cpu_load", "gpu_load"
 NODES = [("a", 1000.0), ("b", 1000.0), ("c", 1000.0)]
@@ -42,7 +42,7 @@ class Bench:
 
 
 def with_collector(
-    use: Callable[[Bench], Awaitable[None]], variables: Mapping[str, str] | None = None, limits: Limits = IMPATIENT
+    use: Callable[[Bench], Awaitable[None]], variables: Mapping[str, str] | None = None, limits: Limits = PATIENT
 ) -> Bench:
     """Runs `use` with a collector; `PROMETHEUS` and `NODES` in a variable's text become the servers' addresses."""
 

@@ -16,6 +16,7 @@ from joulie.sources.transport import Limits
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 IMPATIENT = Limits(call_timeout_s=0.25, deadline_s=0.6, calls_at_once=8)
+PATIENT = Limits(call_timeout_s=10.0, deadline_s=20.0, calls_at_once=8)  # a busy machine is no fault of a source
 
 
 class Clock:

@@ -14,7 +14,7 @@ from joulie.sources.collector import TelemetryCollector
 from tests.core.building import NOW, known_node, power_of
 
 from .collecting import BY_HTTP, BY_PROMETHEUS, CPU_QUERY, GPU_QUERY, POWER_QUERY, Bench, with_collector
-from .loopback import Clock, Handler, answering, hang, series, settings
+from .loopback import IMPATIENT, PATIENT, Clock, Handler, answering, hang, series, settings
 
 
 def test_without_sources_telemetry_is_empty_and_nothing_is_asked() -> None:
@@ -138,7 +138,7 @@ def test_a_source_that_fails_leaves_its_last_readings_to_grow_old_and_says_so_on
         assert (await bench.refresh()).power.keys() == {"a"}
         assert "power: answers again" in bench.collector.take_messages()
 
-    bench = with_collector(use, BY_PROMETHEUS)
+    bench = with_collector(use, BY_PROMETHEUS, IMPATIENT if fault is hang else PATIENT)
     assert bench.collector.statistics.failures["power"] == 3
     assert bench.collector.statistics.last_success_s["power"] == bench.clock.now_s
 
