@@ -25,6 +25,7 @@ from joulie.serving import serve
 from joulie.settings import AgentSettings
 
 PUT_BACK_S = 20.0  # of the 30 that Kubernetes gives a pod to end
+PUT_BACK_S_PER_NODE = 0.01  # a large pool takes longer, and should be given the time
 LAST_WORDS_S = 5.0
 PROBES_A_LEASE = 4  # so often the server is asked for a sign of life, where it gives none by itself
 MISSED_TURNS = 5
@@ -92,7 +93,8 @@ async def _end(
 ) -> list[str]:
     """Devices first, then the last words to the API server, each within its time."""
     began_s = time.monotonic()
-    left = await pool.put_back("the agent was stopped", put_back_s)
+    within_s = max(put_back_s, len(pool.nodes) * PUT_BACK_S_PER_NODE)
+    left = await pool.put_back("the agent was stopped", within_s)
     await pool.close()
     for task in tasks[1:]:
         task.cancel()

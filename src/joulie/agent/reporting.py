@@ -26,13 +26,13 @@ from joulie.logs import Log
 from joulie.model.api import NodeHardwareStatus
 
 LOOK_S = 10.0  # so often it is looked what falls due by itself
+LEAST_PAUSE_S = 0.02
+HARDWARE_AGAIN_S = 60.0  # so often it is looked whether all that was published is still there
 AT_ONCE = 64
 LEAST_RATE_PER_S, NODES_PER_WRITE = 10.0, 10.0  # 1,000 nodes: 110 writes a second at most
 LONGEST_WAIT_S = 30.0
 MOST_EVENTS = 1000  # that wait; older ones are dropped, for what they told has passed
 REFUSED_AGAIN_S = 120.0  # what the server refused for good is tried again so much later
-
-SEEN_WITHIN_S = 30.0  # by then the watch has told what was written
 
 
 class _Job(NamedTuple):
@@ -57,7 +57,8 @@ class Reporter:
         self._profiles = ControlReports()
         self._profiles_of: dict[str, tuple[str, ...]] = {}
         self._hardware: dict[str, NodeHardwareStatus] = {}
-        self._hardware_told: dict[str, tuple[NodeHardwareStatus, float]] = {}
+        self._new_hardware: set[str] = set()  # of which something is, or may be, to be written
+        self._all_hardware_at_s = 0.0
         self._leaving: set[str] = set()
         self._events: deque[Write] = deque(maxlen=MOST_EVENTS)
         self._refused_until_s: dict[str, float] = {}
@@ -88,6 +89,7 @@ class Reporter:
     def hardware(self, node: str, found: NodeHardwareStatus) -> None:
         if self._hardware.get(node) != found:
             self._hardware[node] = found
+            self._new_hardware.add(node)
             self._news.set()
 
     def event(self, node: str, notice: Notice) -> None:
@@ -97,7 +99,6 @@ class Reporter:
     def farewell(self, node: str) -> None:
         """What was last said of it is still written, and then no more."""
         self._hardware.pop(node, None)
-        self._hardware_told.pop(node, None)
         self._leaving.add(node)
         self._news.set()
 
@@ -110,6 +111,8 @@ class Reporter:
             self._news.clear()
             if await self.flush():
                 wait_s = 1.0
+                # A look costs as much as there are nodes: what comes meanwhile is taken together.
+                await asyncio.sleep(min(1.0, LEAST_PAUSE_S + len(self._view.nodes) / 10_000))
                 try:
                     async with asyncio.timeout(LOOK_S):
                         await self._news.wait()
@@ -122,7 +125,8 @@ class Reporter:
     async def flush(self, *, hurried: bool = False) -> bool:
         """Everything that is due now; False: the server could not be reached for some of it. `hurried`: at no pace."""
         self._hurried = hurried
-        waiting = deque(self._jobs(self._clock()))
+        wall_s = self._clock()
+        waiting = deque(job for job in self._jobs(wall_s) if self._refused_until_s.get(job.key, 0.0) <= wall_s)
         well = True
 
         async def work() -> None:
@@ -133,6 +137,8 @@ class Reporter:
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(AT_ONCE, len(waiting))):
                 workers.create_task(work())
+        for job in waiting:  # not even tried
+            self._remember(job.key)
         while well and self._events:
             well = await self._tell(self._events.popleft())
         return well
@@ -152,23 +158,24 @@ class Reporter:
         for name, results in self._profiles.due(wall_s):
             if name in view.profiles:
                 jobs.append(_control_job(self._profiles, "profile", name, results))
-        for node, found in self._hardware.items():
-            seen = view.nodes.get(node)
-            if seen is None:
-                continue  # nothing is published of a node that is not there (yet)
-            told, told_at_s = self._hardware_told.get(node, (None, 0.0))
-            if told == found and wall_s - told_at_s < SEEN_WITHIN_S:
-                continue
-            if hardware_writes(node, seen.uid, found, view.hardware.get(node), wall_s):
-                jobs.append(self._hardware_job(node, seen.uid, found))
-        return [job for job in jobs if self._refused_until_s.get(job.key, 0.0) <= wall_s]
+        return [*jobs, *self._hardware_jobs(wall_s)]
+
+    def _hardware_jobs(self, wall_s: float) -> list[_Job]:
+        """Of the nodes with news, and now and then of all: somebody may have taken an object away."""
+        view, jobs = self._view, []
+        if wall_s >= self._all_hardware_at_s:
+            self._all_hardware_at_s = wall_s + HARDWARE_AGAIN_S
+            self._new_hardware |= self._hardware.keys()
+        for node in self._new_hardware & view.nodes.keys():  # nothing is published of a node that is not there (yet)
+            self._new_hardware.discard(node)
+            found = self._hardware.get(node)
+            if found is not None and hardware_writes(node, None, found, view.hardware.get(node), wall_s):
+                jobs.append(self._hardware_job(node, view.nodes[node].uid, found))
+        return jobs
 
     def _hardware_job(self, node: str, uid: str | None, found: NodeHardwareStatus) -> _Job:
-        def done(wall_s: float) -> None:
-            self._hardware_told[node] = (found, wall_s)
-
         there = self._view.hardware.get(node)
-        return _Job(f"hardware {node}", lambda wall_s: hardware_writes(node, uid, found, there, wall_s), done)
+        return _Job(f"hardware {node}", lambda wall_s: hardware_writes(node, uid, found, there, wall_s), lambda _: None)
 
     async def _do(self, job: _Job) -> bool:
         """One object's writes; False: nobody answered."""
@@ -215,11 +222,18 @@ class Reporter:
         self._next_slot_s = max(now_s, self._next_slot_s) + 1.0 / rate_per_s
         await asyncio.sleep(max(0.0, self._next_slot_s - now_s - 1.0 / rate_per_s))
 
+    def _remember(self, key: str) -> None:
+        """Results stay due by themselves until they are written; hardware has to be named again."""
+        kind, _, name = key.partition(" ")
+        if kind == "hardware":
+            self._new_hardware.add(name)
+
     def _failed(self, key: str, error: ClusterError, wall_s: float) -> bool:
         self.failures += 1
+        kind, _, name = key.partition(" ")
         if not error.may_pass:
             self._refused_until_s[key] = wall_s + REFUSED_AGAIN_S
-        kind, _, name = key.partition(" ")
+        self._remember(key)
         if self._complaints.get(kind) != str(error):  # once, not for every node and every try
             self._complaints[kind] = str(error)
             self._log.warning("report not written, it is tried again", report=kind, object=name, error=str(error))

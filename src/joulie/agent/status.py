@@ -100,7 +100,9 @@ class ControlReports:
         return [
             (name, results)
             for name, results in self._wanted.items()
-            if (told := self._told.get(name)) is None or told.results != results or told.again_at_s <= wall_s
+            if (told := self._told.get(name)) is None
+            or (told.results is not results and told.results != results)
+            or told.again_at_s <= wall_s
         ]
 
     def written(self, name: str, results: Results, wall_s: float) -> None:
