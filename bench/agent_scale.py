@@ -91,8 +91,15 @@ def agent_figures(console: Console) -> list[Figure]:
                 passed_s = time.monotonic() - began_s
                 status.update(f"agent at {nodes:,} nodes: {what} ({passed_s // 60:.0f}:{passed_s % 60:02.0f})")
 
-            with ControlPlane() as plane:
-                sizes.append(measure(plane, nodes, say))
+            try:
+                with ControlPlane() as plane:
+                    sizes.append(measure(plane, nodes, say))
+            except TimeoutError as error:
+                if not sizes:
+                    raise
+                reason = str(error).splitlines()[0]
+                console.print(f"[bold red]not measured:[/] {nodes:,} nodes on this machine: {reason}")
+                break
             console.print(_line(sizes[-1]), highlight=False)
     _print_growth(console, sizes, time.monotonic() - began_s)
     main = next(size for size in sizes if size.nodes == NODES)
@@ -140,7 +147,7 @@ def measure(plane: ControlPlane, nodes: int, say: Callable[[str], None], interva
                 TELEMETRY_GPU_CONTROL_HTTP_ENDPOINT=control,
             )
         )
-        agent.wait_until(lambda: _reported(agent, nodes), 120 + nodes / 5)
+        agent.wait_until(lambda: _reported(agent, nodes), 120 + nodes / 12)
         first_contact_s = time.monotonic() - began_s
         say("steady intervals")
         time.sleep(INTERVAL_S)  # what first contact set off is over
