@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -22,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.figures import Figure
-from bench.operator_process import OperatorProcess
+from bench.joulie_process import JoulieProcess
 from testbed.control_plane import ControlPlane
 from testbed.objects import load
 from testbed.processes import free_port
@@ -36,37 +33,23 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "joul
 FAST = {"KUBE_CLIENT_QPS": "100000", "KUBE_CLIENT_BURST": "100000", "RECONCILE_INTERVAL": "30s"}
 
 
-class Command(OperatorProcess):
-    """Another command of `joulie`, looked at in the same way."""
+class Command(JoulieProcess):
+    """A command of `joulie` on this cluster."""
 
     def __init__(self, kubeconfig: Path, folder: Path, command: str, **settings: str) -> None:
         self.port = free_port()
-        self._log = folder / f"{command}.log"
-        env = {"PATH": os.environ["PATH"], "HOME": str(folder), "METRICS_ADDR": f"127.0.0.1:{self.port}"}
-        with self._log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "joulie", command, "--kubeconfig", str(kubeconfig)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env={**env, **settings},
-            )
+        arguments = [command, "--kubeconfig", str(kubeconfig)]
+        addresses = {"METRICS_ADDR": f"127.0.0.1:{self.port}"}
+        super().__init__("joulie", arguments, folder / f"{command}.log", **addresses, **settings)
 
-    def fetch(self, port: int, path: str) -> str:
-        """An answer of the process; empty before it listens."""
+    def page(self) -> str:
+        """Its metrics; empty before it listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
                 page: str = answer.read().decode()
                 return page
         except OSError:
             return ""
-
-    def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
-        deadline_s = time.monotonic() + timeout_s
-        while not condition():
-            if self._process.poll() is not None or time.monotonic() > deadline_s:
-                raise TimeoutError(f"it did not get there:\n{self._log.read_text()[-3000:]}")
-            time.sleep(1.0)
 
 
 class Size(NamedTuple):
@@ -129,7 +112,7 @@ def measure(plane: ControlPlane, nodes: int, say: Callable[[str], None], interva
         ends.enter_context(Command(plane.kubeconfig, plane.folder, "operator", **FAST))
         say("simulator and operator")
         twins = "/apis/joulie.io/v1alpha1/nodetwins"
-        simulator.wait_until(lambda: _count(plane, twins) == nodes, 120 + nodes / 10)
+        simulator.wait_until(lambda: _count(plane, twins) == nodes, 120 + nodes / 10, every_s=1.0)
         control = f"http://127.0.0.1:{sim_port}/control/{{node}}"
         say("first contact")
         began_s = time.monotonic()
@@ -147,7 +130,7 @@ def measure(plane: ControlPlane, nodes: int, say: Callable[[str], None], interva
                 TELEMETRY_GPU_CONTROL_HTTP_ENDPOINT=control,
             )
         )
-        agent.wait_until(lambda: _reported(agent, nodes), 120 + nodes / 12)
+        agent.wait_until(lambda: _reported(agent, nodes), 120 + nodes / 12, every_s=1.0)
         first_contact_s = time.monotonic() - began_s
         say("steady intervals")
         time.sleep(INTERVAL_S)  # what first contact set off is over
@@ -155,7 +138,7 @@ def measure(plane: ControlPlane, nodes: int, say: Callable[[str], None], interva
         time.sleep(intervals * INTERVAL_S)
         share = (agent.cpu_s() - before_s) / (time.monotonic() - since_s)
         scraped_s = time.monotonic()
-        page = agent.fetch(agent.port, "/metrics")
+        page = agent.page()
         return Size(
             nodes, first_contact_s, share, agent.peak_mb(), time.monotonic() - scraped_s, len(page.encode()) / 1e6
         )
@@ -169,7 +152,7 @@ def _count(plane: ControlPlane, path: str) -> int:
 
 def _reported(agent: Command, nodes: int) -> bool:
     """Every node's hardware and result are written."""
-    page = agent.fetch(agent.port, "/metrics")
+    page = agent.page()
     written = {
         resource: _value(page, f'joulie_agent_api_writes_total{{verb="patch",resource="{resource}/status"}} ')
         for resource in ("nodehardwares", "nodetwins")

@@ -46,13 +46,13 @@ class JoulieProcess:
             self._process.kill()
             self._process.wait()
 
-    def wait_until(self, there: Callable[[], bool], timeout_s: float) -> None:
+    def wait_until(self, there: Callable[[], bool], timeout_s: float, every_s: float = 0.02) -> None:
         """Until it is so; the log's end is shown where it never is."""
         deadline_s = time.monotonic() + timeout_s
         while not there():
             if self._process.poll() is not None or time.monotonic() > deadline_s:
                 raise TimeoutError(f"it did not get there:\n{self.log.read_text()[-3000:]}")
-            time.sleep(0.02)
+            time.sleep(every_s)
 
     def cpu_s(self) -> float:
         """CPU time of the whole process so far, all its threads, user and system, to the nanosecond."""

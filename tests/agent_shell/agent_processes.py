@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from testbed.processes import free_port
-from tests.agent_shell.rights import grant
+from tests.rights import Rights
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -114,7 +114,7 @@ class AgentProcess(JoulieProcess):
         token: str | None = None,
         **settings: str,
     ) -> None:
-        account = _service_account(plane, folder / f"{name}-account", token or grant(plane))
+        account = _service_account(plane, folder / f"{name}-account", token or Rights("agent").grant(plane))
         settings = {
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT": str(plane.port),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from testbed.objects import load
 from testbed.processes import free_port
 from tests.agent_shell.agent_processes import AgentProcess, CommandProcess
-from tests.agent_shell.rights import grant
+from tests.rights import Rights
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -32,7 +32,7 @@ class Chain:
         self._ends = ends
         plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "joulie-system"}}])
         load(plane, nodes, 0, kinds=("Node",))
-        self._token = grant(plane)
+        self._token = Rights("agent").grant(plane)
         busy = folder / "busy.csv"
         busy.write_text("time_s,node,cpu,gpu\n" + "".join(f"0,{name},1.0,1.0\n" for name in self.names))
         self.sim_port = free_port()

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from joulie.agent.process import run
-from joulie.agent.watching import Contact
 from joulie.agent.wiring import HostDevices
 from joulie.catalogue.lookup import Catalogue
 from joulie.cluster.credentials import Credentials, StaticToken, trusting
 from joulie.cluster.kubernetes import KubernetesCluster
-from joulie.cluster.observer import ContactClock
 from joulie.cluster.port import Resource
+from joulie.cluster.watch_log import ContactLog
 from joulie.settings import AgentSettings, load
 from testbed.processes import free_port
-from tests.agent_shell.rights import all_rights, grant
 from tests.agent_shell.world import node, twin
 from tests.devices.sysfs_trees import build
-from tests.operator_shell.rights import Right
+from tests.rights import Right, Rights
 
 if TYPE_CHECKING:
     from testbed.api import Api
@@ -38,11 +36,11 @@ CALLS = {"patch_status": "patch"}  # the port's names for calls, where RBAC has 
 LIMIT = "class/powercap/intel-rapl:0/constraint_0_power_limit_uw"
 
 
-class Refusals(Contact):
+class Refusals(ContactLog):
     """What the API server answered and what it did not allow, as `verb resource`."""
 
     def __init__(self) -> None:
-        super().__init__(ContactClock())
+        super().__init__("agent")
         self.refused: set[str] = set()
         self.asked: set[str] = set()
         self.any = asyncio.Event()
@@ -157,7 +155,7 @@ def _lived(plane: ControlPlane, token: str, folder: Path) -> Life:
 
 def test_with_these_rights_the_agent_lives_its_whole_life(fresh_cluster: ControlPlane, tmp_path: Path) -> None:
     _scene(fresh_cluster)
-    life = _lived(fresh_cluster, grant(fresh_cluster), tmp_path)
+    life = _lived(fresh_cluster, Rights("agent").grant(fresh_cluster), tmp_path)
     assert life.refusals.refused == set()
     api = fresh_cluster.api
     hardware = api.get(f"{JOULIE}/nodehardwares/a")
@@ -169,12 +167,12 @@ def test_with_these_rights_the_agent_lives_its_whole_life(fresh_cluster: Control
     assert "CapPutBack" in reasons
 
 
-@pytest.mark.parametrize("right", all_rights(), ids=str)
+@pytest.mark.parametrize("right", Rights("agent").all(), ids=str)
 def test_without_any_one_right_it_is_refused_what_it_needs(
     fresh_cluster: ControlPlane, right: Right, tmp_path: Path
 ) -> None:
     _scene(fresh_cluster)
-    life = _lived(fresh_cluster, grant(fresh_cluster, f"joulie-agent-without-{right}", without=right), tmp_path)
+    life = _lived(fresh_cluster, Rights("agent").grant(fresh_cluster, without=right), tmp_path)
     assert f"{right.verb} {right.resource}" in life.refusals.refused
 
 
@@ -212,4 +210,4 @@ def test_it_can_do_no_more(allowed: Api, method: str, path: str, body: dict[str,
 def allowed(fresh_cluster: ControlPlane) -> Api:
     """The API server as the agent's account sees it."""
     _scene(fresh_cluster)
-    return fresh_cluster.api_as(grant(fresh_cluster))
+    return fresh_cluster.api_as(Rights("agent").grant(fresh_cluster))

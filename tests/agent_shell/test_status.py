@@ -14,10 +14,12 @@ from joulie.agent import status
 from joulie.agent.outcome import Notice, Outcome
 from joulie.agent.reporting import Reporter
 from joulie.agent.shards import Shard
-from joulie.agent.status import REFRESH_S, ControlReports, hardware_writes, merge_patch, next_moment_s, results_of
+from joulie.agent.status import REFRESH_S, ControlReports, hardware_writes, next_moment_s, results_of
 from joulie.agent.watching import Scope, View, keep_up_to_date
 from joulie.cluster import slim
 from joulie.cluster.memory import MemoryCluster, MemoryServer
+from joulie.cluster.memory_rules import merged
+from joulie.cluster.merging import difference
 from joulie.cluster.port import EVENTS, NODE_HARDWARE, NODE_TWINS, NODES, TELEMETRY_PROFILES
 from joulie.model.api import NodeHardwareStatus
 from joulie.model.api.hardware import CpuHardware, Memory
@@ -113,26 +115,13 @@ _OBJECTS = st.dictionaries(st.text(max_size=2), _JSON.filter(lambda value: value
 @given(_OBJECTS, _OBJECTS)
 def test_a_patch_leads_from_what_is_there_to_what_is_wanted(there: dict[str, Any], wanted: dict[str, Any]) -> None:
     there, wanted = _without_none(there), _without_none(wanted)
-    assert _merged(there, merge_patch(there, wanted)) == wanted
+    assert merged(there, difference(there, wanted)) == wanted
 
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
     return value
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """RFC 7386 by the letter."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
 
 
 def test_hardware_is_created_with_the_node_as_owner_and_then_only_patched_where_it_changed() -> None:

@@ -14,14 +14,13 @@ import aiohttp
 
 from joulie.agent import process
 from joulie.agent.process import run
-from joulie.agent.watching import Contact
 from joulie.agent.wiring import HostDevices
 from joulie.catalogue.lookup import Catalogue
 from joulie.cluster import slim
 from joulie.cluster.backoff import Backoff
 from joulie.cluster.memory import MemoryCluster, MemoryServer
-from joulie.cluster.observer import ContactClock
 from joulie.cluster.port import NODE_TWINS, NODES, Resource
+from joulie.cluster.watch_log import ContactLog
 from joulie.model.rfc3339 import format_time
 from joulie.settings import AgentSettings, SimulatorSettings, load
 from joulie.simulator.process import serving
@@ -179,7 +178,7 @@ async def agent(
 ) -> AsyncIterator[Running]:
     port = free_port()
     settings = load(AgentSettings, {"METRICS_ADDR": f"127.0.0.1:{port}", **env})
-    contact, stop = Contact(ContactClock()), asyncio.Event()
+    contact, stop = ContactLog("agent"), asyncio.Event()
     cluster = MemoryCluster(
         server, observer=contact, bookmark_interval_s=bookmark_s, backoff=lambda: Backoff(0.02, 0.2)
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.extender_shell.rights import grant
+from tests.rights import Rights
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -34,7 +34,7 @@ class RunningExtender:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_file = folder / f"extender-{self.port}.log"
         config = folder / f"extender-{self.port}.config"
-        write_kubeconfig(config, plane.url, plane.ca_file, token or grant(plane))
+        write_kubeconfig(config, plane.url, plane.ca_file, token or Rights("extender").grant(plane))
         self._command = [sys.executable, "-m", "joulie", "extender", "--kubeconfig", str(config)]
         inherited = {name: value for name, value in os.environ.items() if name in _KEPT}
         address = f"127.0.0.1:{self.port}"

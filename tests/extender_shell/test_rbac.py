@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.extender_shell.rights import NAMESPACE, Right, all_rights, grant
 from tests.extender_shell.running import RunningExtender, wait_until
 from tests.extender_shell.scheduling import SECOND, SHIPPED, create, node, pod, shipped, twin, wait_placed
+from tests.rights import NAMESPACE, Right, Rights
 
 if TYPE_CHECKING:
     from testbed.api import Api
@@ -33,11 +33,13 @@ def test_with_these_rights_it_knows_everything_and_is_refused_nothing(
         assert "cannot" not in extender.log_file.read_text()
 
 
-@pytest.mark.parametrize("right", all_rights(), ids=str)
+@pytest.mark.parametrize("right", Rights("extender").all(), ids=str)
 def test_without_any_one_right_it_is_refused_what_it_needs(
     fresh_cluster: ControlPlane, tmp_path: Path, right: Right
 ) -> None:
-    with RunningExtender(fresh_cluster, tmp_path, token=grant(fresh_cluster, without=right), wait=False) as extender:
+    with RunningExtender(
+        fresh_cluster, tmp_path, token=Rights("extender").grant(fresh_cluster, without=right), wait=False
+    ) as extender:
         refusal = f'cannot {right.verb} resource \\"{right.resource}\\"'
         wait_until(lambda: refusal in extender.log_file.read_text(), 20, f"it is refused to {right}")
         if right.verb == "list":
@@ -75,12 +77,12 @@ def test_it_can_do_no_more(allowed: Api, method: str, path: str) -> None:
 @pytest.fixture
 def allowed(fresh_cluster: ControlPlane) -> Api:
     """The API server as the extender's account sees it."""
-    return fresh_cluster.api_as(grant(fresh_cluster))
+    return fresh_cluster.api_as(Rights("extender").grant(fresh_cluster))
 
 
 @pytest.fixture
 def schedulers_token(fresh_cluster: ControlPlane) -> str:
-    grant(fresh_cluster)  # for the namespace
+    Rights("extender").grant(fresh_cluster)  # for the namespace
     fresh_cluster.apply(yaml.safe_load_all((SHIPPED / "second-scheduler-rbac.yaml").read_text()))
     return fresh_cluster.service_account_token(NAMESPACE, "joulie-scheduler")
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import yaml
 
 from tests.extender_shell.admission import admitted, policy_installed
-from tests.extender_shell.rights import grant
 from tests.extender_shell.scheduling import SECOND, SHIPPED
 from tests.howto_pages import files_of
+from tests.rights import Rights
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -18,7 +18,7 @@ PAGE = {name: yaml.safe_load(text) for name, text in files_of("scheduler.md").it
 
 
 def test_the_deployment_of_the_second_scheduler_is_taken(fresh_cluster: ControlPlane) -> None:
-    grant(fresh_cluster)  # for the namespace
+    Rights("extender").grant(fresh_cluster)  # for the namespace
     deployment = PAGE["joulie-scheduler.yaml"]
     path = (
         f"/apis/apps/v1/namespaces/{deployment['metadata']['namespace']}/deployments?dryRun=All&fieldValidation=Strict"

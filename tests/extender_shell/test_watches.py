@@ -13,8 +13,9 @@ import pytest
 from joulie.cluster.backoff import Backoff
 from joulie.cluster.memory import MemoryCluster, MemoryServer
 from joulie.cluster.port import NODE_HARDWARE, NODE_TWINS, NODES, PODS, Resource
+from joulie.cluster.watch_log import ContactLog
 from joulie.extender import debug
-from joulie.extender.process import Extender, ExtenderWatchLog
+from joulie.extender.process import Extender
 from joulie.extender.state import WATCHED
 from joulie.settings import MarginalSettings
 from tests.core.building import NOW
@@ -23,7 +24,7 @@ from tests.extender_shell.asking import Asker, following, load_objects, logged, 
 from tests.extender_shell.wire_objects import Body, node, pod, twin
 
 
-def _cluster(server: MemoryServer, watch_log: ExtenderWatchLog | None = None) -> MemoryCluster:
+def _cluster(server: MemoryServer, watch_log: ContactLog | None = None) -> MemoryCluster:
     return MemoryCluster(server, observer=watch_log, backoff=lambda: Backoff(0.01, 0.05))
 
 
@@ -67,7 +68,7 @@ class Stage:
 @asynccontextmanager
 async def stage(*names: str, **env: str) -> AsyncIterator[Stage]:
     server = _server(*names)
-    watch_log = ExtenderWatchLog()
+    watch_log = ContactLog("extender")
     cluster = _cluster(server, watch_log)
     held: list[Stage] = []
     extender = made(env, now_s=lambda: NOW + (held[0].late_s if held else 0.0))

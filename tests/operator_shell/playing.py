@@ -23,9 +23,9 @@ from joulie.cluster.port import (
     Decode,
     Resource,
 )
+from joulie.cluster.slim import DECODERS
 from joulie.operator.apply import Outcome
 from joulie.operator.loop import Brain, Operator
-from joulie.operator.state import DECODERS
 from joulie.settings import OperatorSettings, load
 from joulie.sources.collector import TelemetryCollector
 from tests.core.building import NOW
@@ -136,7 +136,7 @@ class Play:
             there = {key: _read(resource, body) for key, body in (await self.person.all(resource)).items()}
             if known != {key: value for key, value in there.items() if value is not None}:
                 return False
-            broken = {key for kind, key in self.operator.state.broken if kind == resource.kind}
+            broken = {key for kind, key in self.operator.state.broken.reasons if kind == resource.kind}
             if broken != {key for key, value in there.items() if value is None}:
                 return False
         return True

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from tests.operator_shell.rights import NAMESPACE, grant
+from tests.rights import NAMESPACE, Rights
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -92,7 +92,9 @@ class RunningOperator:
 
         self.account = account
         self.log_file = folder / f"{account}.log"
-        config = write_kubeconfig(folder / f"{account}.config", plane.url, plane.ca_file, grant(plane, account))
+        config = write_kubeconfig(
+            folder / f"{account}.config", plane.url, plane.ca_file, Rights("operator").grant(plane, account)
+        )
         command = [sys.executable, "-m", "joulie", "operator", "--kubeconfig", str(config)]
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(

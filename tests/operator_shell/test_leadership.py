@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.operator_shell.rights import NAMESPACE
 from tests.operator_shell.running import AuditLog, RunningOperator, wait_until
+from tests.rights import NAMESPACE
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane

@@ -25,7 +25,7 @@ from joulie.operator.loop import Brain, Operator
 from joulie.operator.process import LEASE_NAME
 from joulie.settings import OperatorSettings, load
 from joulie.sources.collector import TelemetryCollector
-from tests.operator_shell.rights import NAMESPACE, Right, all_rights, grant
+from tests.rights import NAMESPACE, Right, Rights
 
 if TYPE_CHECKING:
     from testbed.api import Api
@@ -147,7 +147,7 @@ def _pin(node: str, profile: str) -> dict[str, Any]:
 
 def test_with_these_rights_the_operator_lives_its_whole_life(fresh_cluster: ControlPlane) -> None:
     fresh_cluster.apply([_node("a"), _node("b")])
-    life = _lived(fresh_cluster, grant(fresh_cluster))
+    life = _lived(fresh_cluster, Rights("operator").grant(fresh_cluster))
     assert life.refusals.seen == set()
     assert [outcome.failed for outcome in life.outcomes] == [{}] * 4
     api = fresh_cluster.api
@@ -164,10 +164,10 @@ def test_with_these_rights_the_operator_lives_its_whole_life(fresh_cluster: Cont
     assert lease["spec"]["holderIdentity"] == ""  # given back at the end
 
 
-@pytest.mark.parametrize("right", all_rights(), ids=str)
+@pytest.mark.parametrize("right", Rights("operator").all(), ids=str)
 def test_without_any_one_right_it_is_refused_what_it_needs(fresh_cluster: ControlPlane, right: Right) -> None:
     fresh_cluster.apply([_node("a"), _node("b")])
-    life = _lived(fresh_cluster, grant(fresh_cluster, f"joulie-operator-without-{right}", without=right))
+    life = _lived(fresh_cluster, Rights("operator").grant(fresh_cluster, without=right))
     assert f"{right.verb} {right.resource}" in life.refusals.seen
 
 
@@ -206,7 +206,7 @@ def test_it_can_do_no_more(allowed: Api, method: str, path: str, body: dict[str,
 def allowed(fresh_cluster: ControlPlane) -> Api:
     """The API server as the operator's account sees it."""
     fresh_cluster.apply([_node("a")])
-    return fresh_cluster.api_as(grant(fresh_cluster))
+    return fresh_cluster.api_as(Rights("operator").grant(fresh_cluster))
 
 
 def _lived(plane: ControlPlane, token: str) -> Life:

@@ -10,7 +10,8 @@ import pytest
 from joulie.cluster.ledger import Ledger
 from joulie.cluster.list_watch import Event
 from joulie.cluster.port import NODE_TWINS, NODES, Broken, Deleted, Resource
-from joulie.operator.state import DECODERS, ClusterState
+from joulie.cluster.slim import DECODERS
+from joulie.operator.state import ClusterState
 
 
 def _twin(version: int, profile: str) -> bytes:
@@ -96,4 +97,4 @@ def test_an_answer_that_cannot_be_read_makes_the_object_a_broken_one() -> None:
     watched = Watched()
     watched.state.written(NODE_TWINS, "a", _object("NodeTwin", 8, spec=["nonsense"]))
     assert watched.state.twins == {}
-    assert list(watched.state.broken) == [("NodeTwin", "a")]
+    assert list(watched.state.broken.reasons) == [("NodeTwin", "a")]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from joulie.agent.deadman import DeadMan, Verdict
 from joulie.agent.enforcement import NodeControl
 from joulie.agent.hardware import hardware_of, limits_of
-from joulie.agent.journal import Journal, journal_path
+from joulie.agent.journal import POOL_BOOT_ID, Journal, journal_path
 from joulie.agent.outcome import Enforced, Limits, Notice, Outcome
 from joulie.agent.reporting import Reporter
 from joulie.agent.restoring import restore_entries
@@ -33,7 +33,6 @@ from joulie.settings import AgentSettings
 
 LOOK_AGAIN_S = 300.0  # devices are looked at anew so often, for what was plugged in or taken out
 LOOK_AGAIN_BLIND_S = 60.0  # where nothing could be found out
-POOL_BOOT = "pool"  # a machine behind HTTP has a boot of its own, which nobody tells
 
 _NOTHING = Outcome("none")
 
@@ -70,7 +69,7 @@ class NodeAgent:
         self._around = around
         pool = settings.mode == "pool"
         path = journal_path(Path(settings.state_dir), name if pool else None)
-        self.journal = Journal.open(path, node=name, boot_id=POOL_BOOT if pool else around.boot_id)
+        self.journal = Journal.open(path, node=name, boot_id=POOL_BOOT_ID if pool else around.boot_id)
         self.control: NodeControl | None = None
         self._deadman = DeadMan(
             name,

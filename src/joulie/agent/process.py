@@ -13,10 +13,11 @@ from joulie.agent.pool import Pool
 from joulie.agent.prometheus_power import prometheus_reader
 from joulie.agent.reporting import Reporter
 from joulie.agent.shards import shard_of
-from joulie.agent.watching import Contact, Scope, View, keep_up_to_date
+from joulie.agent.watching import Scope, View, keep_up_to_date
 from joulie.agent.wiring import HostDevices, Wiring
 from joulie.catalogue.lookup import Catalogue
 from joulie.cluster.port import NODE_TWINS, Cluster, ClusterError, Resource
+from joulie.cluster.watch_log import ContactLog
 from joulie.devices.http_client import HttpClient
 from joulie.errors import SettingError
 from joulie.lifetime import first_to_end, stop_on_signals
@@ -33,7 +34,7 @@ MISSED_TURNS = 5
 
 async def run(
     cluster: Cluster,
-    contact: Contact,
+    contact: ContactLog,
     settings: AgentSettings,
     catalogue: Catalogue,
     *,
@@ -116,7 +117,7 @@ async def _end(
     return left
 
 
-async def _keep_contact(cluster: Cluster, contact: Contact, settings: AgentSettings) -> None:
+async def _keep_contact(cluster: Cluster, contact: ContactLog, settings: AgentSettings) -> None:
     """Bookmarks come once a minute; for leases shorter than a few of these the server is asked before they end."""
     patience_s = settings.cap_lease_s / PROBES_A_LEASE
     while True:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from joulie.agent.outcome import Notice
 from joulie.agent.status import (
-    EVENTS_NAMESPACE,
     ControlReports,
     Results,
     Write,
@@ -21,6 +20,7 @@ from joulie.agent.status import (
     twin_write,
 )
 from joulie.agent.watching import View
+from joulie.cluster.node_events import NAMESPACE
 from joulie.cluster.port import EVENTS, Cluster, ClusterError, ConflictError, NotFoundError
 from joulie.logs import Log
 from joulie.model.api import NodeHardwareStatus
@@ -205,7 +205,7 @@ class Reporter:
         if write.verb == "patch_status":
             await self._cluster.patch(write.resource, write.name, write.body, status=True)
         else:
-            namespace = EVENTS_NAMESPACE if write.resource is EVENTS else ""
+            namespace = NAMESPACE if write.resource is EVENTS else ""
             try:
                 await self._cluster.create(write.resource, write.body, namespace=namespace)
             except ConflictError:

@@ -5,17 +5,16 @@ Pure: holds what is wanted and what was written; `reporting` sends the differenc
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from joulie.agent.outcome import Notice, Outcome
 from joulie.agent.shards import share_of
+from joulie.cluster.merging import merge_patch
+from joulie.cluster.node_events import Told, node_event
 from joulie.cluster.port import EVENTS, NODE_HARDWARE, NODE_TWINS, TELEMETRY_PROFILES, Resource
 from joulie.model.api import NodeHardware, NodeHardwareStatus, NodeTwin
 from joulie.model.api.twin import ControlState, ControlStatus
@@ -24,8 +23,6 @@ from joulie.model.rfc3339 import format_time, parse_time_s
 
 REFRESH_S = 120.0  # so often an unchanged result is written again
 LONGEST_MESSAGE = 1000  # the API takes 1,024
-LONGEST_NAME = 230  # of an event's first part: with the digest it may have 253 characters
-EVENTS_NAMESPACE = "default"  # where Kubernetes itself keeps the events of cluster-scoped objects
 
 
 class Write(NamedTuple):
@@ -142,9 +139,7 @@ def hardware_writes(
     known = (there.status if there else None) or NodeHardwareStatus()
     if there is not None and replace(known, updated_at=None) == replace(wanted, updated_at=None):
         return []
-    patch = merge_patch(
-        msgspec.to_builtins(known), msgspec.to_builtins(replace(wanted, updated_at=format_time(wall_s)))
-    )
+    patch = merge_patch(known, replace(wanted, updated_at=format_time(wall_s)))
     status = Write("patch_status", NODE_HARDWARE, name, {"status": patch})
     if there is not None:
         return [status]
@@ -154,41 +149,14 @@ def hardware_writes(
     return [Write("create", NODE_HARDWARE, name, body), status]
 
 
-def merge_patch(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch that leads from one to the other."""
-    patch: dict[str, Any] = {key: None for key in there if key not in wanted}
-    for key, value in wanted.items():
-        before = there.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            inner = merge_patch(before, value)
-            if inner:
-                patch[key] = inner
-        elif value != before:
-            patch[key] = value
-    return patch
-
-
 def event_write(node: str, notice: Notice, wall_s: float, reporter: str) -> Write:
-    """An event on the node; its name is derived from what happened, so telling it twice is one event."""
-    when = format_time(wall_s)
-    digest = hashlib.sha256(f"{node}|{notice.reason}|{notice.message}|{when}".encode()).hexdigest()[:16]
-    name = f"{node[:LONGEST_NAME].rstrip('-.')}.{digest}"
-    body = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": EVENTS_NAMESPACE},
-        "involvedObject": {"kind": "Node", "name": node, "uid": node},  # as kubelet's own: kubectl looks for this uid
-        "type": "Warning" if notice.level == "warning" else "Normal",
-        "reason": notice.reason,
-        "message": notice.message[:LONGEST_MESSAGE],
-        "source": {"component": "joulie-agent"},
-        "reportingComponent": "joulie.io/agent",
-        "reportingInstance": reporter,
-        "firstTimestamp": when,
-        "lastTimestamp": when,
-        "count": 1,
-    }
-    return Write("create", EVENTS, name, body)
+    """An event on the node."""
+    body = node_event(
+        node,
+        Told("agent", reporter, notice.reason, notice.message, "Warning" if notice.level == "warning" else "Normal"),
+        wall_s,
+    )
+    return Write("create", EVENTS, body["metadata"]["name"], body)
 
 
 def control_status_of(twin: NodeTwin | None) -> ControlStatus | None:

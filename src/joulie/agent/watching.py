@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from joulie.agent.shards import Shard
 from joulie.cluster import slim, wire
-from joulie.cluster.observer import ContactClock
+from joulie.cluster.broken import BrokenObjects, OnBroken
 from joulie.cluster.port import (
     NODE_HARDWARE,
     NODE_POWER_PROFILES,
@@ -20,13 +20,11 @@ from joulie.cluster.port import (
     Broken,
     Change,
     Cluster,
-    Decode,
     Deleted,
     Resource,
     Synced,
     Upserted,
 )
-from joulie.cluster.watch_log import WatchLog
 from joulie.model.api import NodeHardware, NodeTwin, TelemetryProfile
 from joulie.model.kubernetes import NodeObject
 from joulie.model.snapshot import Node, Pin
@@ -50,13 +48,8 @@ def decode_seen_node(data: bytes) -> SeenNode:
     return SeenNode(wire.to_node(told), told.metadata.uid)
 
 
-DECODERS: dict[Resource, Decode[Any]] = {
-    NODES: decode_seen_node,
-    NODE_TWINS: slim.decode_twin,
-    NODE_POWER_PROFILES: slim.decode_pin,
-    TELEMETRY_PROFILES: slim.decode_telemetry,
-    NODE_HARDWARE: slim.decode_hardware,
-}
+_WATCHED = (NODES, NODE_TWINS, NODE_POWER_PROFILES, TELEMETRY_PROFILES, NODE_HARDWARE)
+_DECODERS = {**slim.DECODERS, NODES: decode_seen_node}
 
 
 class Scope:
@@ -80,7 +73,7 @@ class Scope:
 class View:
     """Objects by name, kept up to date by events. An object that cannot be read counts as absent, and is said once."""
 
-    def __init__(self, scope: Scope, on_broken: Callable[[Resource, str, str], None]) -> None:
+    def __init__(self, scope: Scope, on_broken: OnBroken) -> None:
         self.scope = scope
         self.nodes: dict[str, SeenNode] = {}
         self.twins: dict[str, NodeTwin] = {}
@@ -94,8 +87,7 @@ class View:
         self.all_woken = False
         self.change = asyncio.Event()
         self._pins_of: dict[str, list[Pin]] | None = None
-        self._on_broken = on_broken
-        self._broken: dict[tuple[str, str], str] = {}
+        self._broken = BrokenObjects(on_broken)
         self._synced: set[Resource] = set()
         self._objects: dict[Resource, dict[str, Any]] = {
             NODES: self.nodes,
@@ -107,7 +99,7 @@ class View:
 
     @property
     def synced(self) -> bool:
-        return len(self._synced) == len(DECODERS)
+        return len(self._synced) == len(_WATCHED)
 
     def pins_of(self, node: str) -> Sequence[Pin]:
         if self._pins_of is None:
@@ -130,21 +122,19 @@ class View:
                 case Upserted(key, value):
                     if resource in (NODES, NODE_TWINS, NODE_HARDWARE) and not self.scope.owns(key):
                         continue
-                    if resource is NODE_TWINS and value.node != key:
-                        self._break(resource, key, f"spec.nodeName: {value.node} is not the name of the object")
-                        continue
                     before = objects.get(key)
                     objects[key] = value
-                    self._broken.pop((resource.kind, key), None)
+                    self._broken.gone(resource, key)
                     self._wake(resource, key, before, value)
                 case Deleted(key):
                     if resource is NODE_TWINS and key in objects:
                         self.lost_twins.add(key)
-                    self._broken.pop((resource.kind, key), None)
+                    self._broken.gone(resource, key)
                     self._wake(resource, key, objects.pop(key, None), None)
                 case Broken(key, reason):
                     if resource not in (NODES, NODE_TWINS, NODE_HARDWARE) or self.scope.owns(key):
-                        self._break(resource, key, reason)
+                        self._wake(resource, key, objects.pop(key, None), None)
+                        self._broken.found(resource, key, reason)
                 case Synced():
                     self._synced.add(resource)
                     self.members_version += 1
@@ -172,32 +162,14 @@ class View:
             self.woken.add(key)
         self.change.set()
 
-    def _break(self, resource: Resource, key: str, reason: str) -> None:
-        self._wake(resource, key, self._objects[resource].pop(key, None), None)
-        if self._broken.get((resource.kind, key)) != reason:
-            self._broken[resource.kind, key] = reason
-            self._on_broken(resource, key, reason)
-
 
 async def keep_up_to_date(cluster: Cluster, view: View) -> None:
     """Follow all watches until cancelled."""
 
     async def follow(resource: Resource) -> None:
-        async for changes in cluster.watch(resource, DECODERS[resource], **view.scope.selectors(resource)):
+        async for changes in cluster.watch(resource, _DECODERS[resource], **view.scope.selectors(resource)):
             view.take(resource, changes)
 
     async with asyncio.TaskGroup() as watches:
-        for resource in DECODERS:
+        for resource in _WATCHED:
             watches.create_task(follow(resource))
-
-
-class Contact(WatchLog):
-    """Says what happens to watches, and remembers when the API server last spoke."""
-
-    def __init__(self, clock: ContactClock) -> None:
-        super().__init__("agent")
-        self.clock = clock
-
-    def contact(self, resource: Resource) -> None:
-        super().contact(resource)
-        self.clock.contact(resource)

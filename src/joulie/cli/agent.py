@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from joulie.cli.lazy import LazyGroup, Listed
+from joulie.cli.live import on_cluster
+from joulie.cli.options import kubeconfig_options, log_level_option
 
 if TYPE_CHECKING:
     from joulie.settings import AgentSettings
@@ -36,13 +38,8 @@ Needed in the cluster: joulie crds | kubectl apply -f -, and the rights in deplo
     subcommand_metavar="[restore]",
     epilog=_EPILOG,
 )
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="As kubectl's: else $KUBECONFIG, ~/.kube/config, the pod."
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
+@kubeconfig_options
+@log_level_option
 @click.pass_context
 def command(ctx: click.Context, kubeconfig: str, context: str, log_level: str) -> None:
     """Turn a node's target into power caps on its devices, and say what became of them.
@@ -61,27 +58,18 @@ def command(ctx: click.Context, kubeconfig: str, context: str, log_level: str) -
 
 
 def _run(settings: AgentSettings, kubeconfig: str, context: str) -> int:
-    import asyncio
     import socket
-    from pathlib import Path
 
     from joulie.agent.process import run
-    from joulie.agent.watching import Contact
-    from joulie.cluster.credentials import find_credentials
-    from joulie.cluster.kubernetes import KubernetesCluster
-    from joulie.cluster.observer import ContactClock
+    from joulie.cluster.watch_log import ContactLog
     from joulie.sources.catalogue_file import read_catalogue
 
-    credentials = find_credentials(os.environ, kubeconfig=kubeconfig, context=context, home=Path.home())
     catalogue = read_catalogue(settings.hardware.hardware_catalog_path)
     reporter_name = settings.pod_name or socket.gethostname()
-
-    async def main() -> int:
-        contact = Contact(ContactClock())
-        cluster = KubernetesCluster(credentials, observer=contact)
-        try:
-            return await run(cluster, contact, settings, catalogue, reporter_name=reporter_name)
-        finally:
-            await cluster.close()
-
-    return asyncio.run(main())
+    contact = ContactLog("agent")
+    return on_cluster(
+        kubeconfig,
+        context,
+        contact,
+        lambda cluster: run(cluster, contact, settings, catalogue, reporter_name=reporter_name),
+    )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
+from joulie.cli.live import on_cluster, read_objects
 from joulie.cli.options import kubeconfig_options, log_level_option, now_option
 from joulie.errors import InputError
-
-if TYPE_CHECKING:
-    from joulie.extender.process import Extender
 
 _EPILOG = """\b
 Examples:
@@ -46,10 +44,10 @@ def command(filenames: tuple[str, ...], now: float | None, kubeconfig: str, cont
     Performance pods are kept off eco and draining nodes; every node gets a score from its digital twin: power headroom
     with the pod on it, cooling, trend. It watches the cluster and answers from memory. Several may run side by side.
     """
-    import asyncio
     import time
 
-    from joulie.extender.process import Extender, ExtenderWatchLog, run
+    from joulie.cluster.watch_log import ContactLog
+    from joulie.extender.process import Extender, run
     from joulie.logs import start_logging
     from joulie.settings import ExtenderSettings, load
     from joulie.sources.catalogue_file import read_catalogue
@@ -60,34 +58,15 @@ def command(filenames: tuple[str, ...], now: float | None, kubeconfig: str, cont
     settings = load(ExtenderSettings, os.environ)
     clock = time.time if now is None else lambda: now
     extender = Extender(settings, read_catalogue(settings.hardware.hardware_catalog_path), clock)
+    contact = ContactLog("extender")
     if filenames:
-        _load(extender, filenames)
-        sys.exit(asyncio.run(run(extender, settings, None, ExtenderWatchLog())))
+        import asyncio
 
-    from pathlib import Path
+        extender.state.load(read_objects(filenames))
+        sys.exit(asyncio.run(run(extender, settings, None, contact)))
 
     from joulie.cluster.backoff import Backoff
-    from joulie.cluster.credentials import find_credentials
-    from joulie.cluster.kubernetes import KubernetesCluster
 
-    credentials = find_credentials(os.environ, kubeconfig=kubeconfig, context=context, home=Path.home())
-
-    async def main() -> int:
-        watch_log = ExtenderWatchLog()
-        # A scheduler that waits for news after an outage waits for these watches.
-        cluster = KubernetesCluster(credentials, observer=watch_log, backoff=lambda: Backoff(0.25, 5.0))
-        try:
-            return await run(extender, settings, cluster, watch_log)
-        finally:
-            await cluster.close()
-
-    sys.exit(asyncio.run(main()))
-
-
-def _load(extender: Extender, filenames: tuple[str, ...]) -> None:
-    from joulie.cli.output import warn
-    from joulie.cluster import manifests
-
-    loaded = manifests.read(filenames, sys.stdin.buffer)
-    warn(loaded.warnings)
-    extender.state.load(loaded.snapshot)
+    # A scheduler that waits for news after an outage waits for these watches.
+    work = partial(run, extender, settings, watch_log=contact)
+    sys.exit(on_cluster(kubeconfig, context, contact, work, backoff=lambda: Backoff(0.25, 5.0)))

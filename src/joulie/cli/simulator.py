@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from joulie.cli.live import on_cluster, read_objects
+from joulie.cli.options import kubeconfig_options, log_level_option
 from joulie.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,13 +52,8 @@ Settings are environment variables: joulie config simulator
     metavar="FILE",
     help="How busy nodes are over time, as comma-separated lines time_s,node,cpu,gpu; wins over what their pods make.",
 )
-@click.option(
-    "--kubeconfig", default="", metavar="FILE", help="As kubectl's: else $KUBECONFIG, ~/.kube/config, the pod."
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
+@kubeconfig_options
+@log_level_option
 def command(filenames: tuple[str, ...], load_file: str | None, kubeconfig: str, context: str, log_level: str) -> None:
     """Simulated hardware behind HTTP, for agents, demos and tests.
 
@@ -90,30 +87,14 @@ def _timeline(path: str | None) -> LoadTimeline | None:
 
 
 def _run(simulation: Simulation, filenames: tuple[str, ...], kubeconfig: str, context: str) -> int:
-    import asyncio
-
     from joulie.simulator.process import run, take
 
     if filenames:
-        from joulie.cli.output import warn
-        from joulie.cluster import manifests
+        import asyncio
 
-        loaded = manifests.read(filenames, sys.stdin.buffer)
-        warn(loaded.warnings)
-        take(simulation, loaded.snapshot)
+        take(simulation, read_objects(filenames))
         return asyncio.run(run(simulation))
 
-    from joulie.cluster.credentials import find_credentials
-    from joulie.cluster.kubernetes import KubernetesCluster
     from joulie.cluster.watch_log import WatchLog
 
-    credentials = find_credentials(os.environ, kubeconfig=kubeconfig, context=context, home=Path.home())
-
-    async def on_cluster() -> int:
-        cluster = KubernetesCluster(credentials, observer=WatchLog("simulator"))
-        try:
-            return await run(simulation, cluster)
-        finally:
-            await cluster.close()
-
-    return asyncio.run(on_cluster())
+    return on_cluster(kubeconfig, context, WatchLog("simulator"), lambda cluster: run(simulation, cluster))

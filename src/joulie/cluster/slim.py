@@ -5,13 +5,24 @@ Each function fits the port's `Decode`: a ValueError reads `field.path: what is 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from joulie.cluster import wire
 from joulie.cluster.objects import decode
+from joulie.cluster.port import (
+    NODE_HARDWARE,
+    NODE_POWER_PROFILES,
+    NODE_TWINS,
+    NODES,
+    PODS,
+    TELEMETRY_PROFILES,
+    Decode,
+    Resource,
+)
 from joulie.model.api import NodeHardware, NodePowerProfile, NodeTwin, TelemetryProfile
 from joulie.model.kubernetes import NodeObject, PodObject
 from joulie.model.snapshot import Node, Pin, Pod
@@ -45,6 +56,8 @@ def decode_twin(data: bytes) -> NodeTwin:
     twin = _typed(data, _TWIN, NodeTwin)
     wire.check_name(twin.metadata.name)
     wire.check_name(twin.node, "spec.nodeName")
+    if twin.node != twin.metadata.name:  # it would be a second twin of that node
+        raise ValueError(f"spec.nodeName: {twin.node} is not the name of the object")
     return twin
 
 
@@ -56,6 +69,16 @@ def decode_telemetry(data: bytes) -> TelemetryProfile:
     profile = _typed(data, _TELEMETRY, TelemetryProfile)
     wire.check_name(profile.metadata.name)
     return profile
+
+
+DECODERS: Mapping[Resource, Decode[Any]] = {
+    NODES: decode_node,
+    PODS: decode_pod,
+    NODE_HARDWARE: decode_hardware,
+    NODE_TWINS: decode_twin,
+    NODE_POWER_PROFILES: decode_pin,
+    TELEMETRY_PROFILES: decode_telemetry,
+}
 
 
 def _typed(data: bytes, decoder: msgspec.json.Decoder[T], type_: type[T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from joulie.cluster.observer import ClusterObserver
+from joulie.cluster.observer import ClusterObserver, ContactClock
 from joulie.cluster.port import Resource
 from joulie.logs import Log
 
@@ -39,3 +39,15 @@ class WatchLog(ClusterObserver):
         if not self._down:
             self._log.warning("watch failed, it is tried again", kind=resource.kind, reason=reason)
         self._down.add(resource)
+
+
+class ContactLog(WatchLog):
+    """Remembers besides when the API server last spoke."""
+
+    def __init__(self, component: str) -> None:
+        super().__init__(component)
+        self.clock = ContactClock()
+
+    def contact(self, resource: Resource) -> None:
+        super().contact(resource)
+        self.clock.contact(resource)

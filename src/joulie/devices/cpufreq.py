@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from joulie.control.dvfs import frequency_limit_khz
 from joulie.devices.interface import (
@@ -18,6 +18,7 @@ from joulie.devices.interface import (
     NoDeviceError,
     NotSupportedError,
     Setting,
+    Unit,
     Value,
 )
 from joulie.devices.sysfs import Meanings, SysFs
@@ -50,7 +51,7 @@ class Cpufreq:
 
     kind: Kind = "cpu"
     name = "dvfs"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "throttle_pct"
+    unit: Unit = "throttle_pct"
 
     def __init__(self, sysfs: SysFs, settings: DvfsSettings) -> None:
         self._sysfs = sysfs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from joulie.devices.interface import (
     DeviceError,
@@ -14,6 +13,7 @@ from joulie.devices.interface import (
     NoDeviceError,
     NotSupportedError,
     Setting,
+    Unit,
     Value,
 )
 
@@ -31,7 +31,7 @@ class FakeCapper:
     def __init__(
         self,
         kind: Kind = "cpu",
-        unit: Literal["watts", "watts_each", "throttle_pct"] = "watts",
+        unit: Unit = "watts",
         *,
         name: str = "fake",
         count: int = 2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from joulie.devices.interface import (
     NoDeviceError,
     NoPermissionError,
     Setting,
+    Unit,
     Value,
 )
 
@@ -62,7 +63,7 @@ class GpuCapper:
     """
 
     kind: Kind = "gpu"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "watts_each"
+    unit: Unit = "watts_each"
 
     def __init__(self, library: BoardLibrary, call_limit_s: float = CALL_LIMIT_S) -> None:
         self.name = library.name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from joulie.devices.hsmp_sockets import (
     MAILBOX_ATTRIBUTE,
@@ -23,6 +22,7 @@ from joulie.devices.interface import (
     NoDeviceError,
     NotSupportedError,
     Setting,
+    Unit,
     Value,
 )
 from joulie.devices.package_watts import (
@@ -48,7 +48,7 @@ class Hsmp:
 
     kind: Kind = "cpu"
     name = "hsmp"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "watts"
+    unit: Unit = "watts"
 
     def __init__(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from joulie.devices.interface import (
     NoDeviceError,
     NotSupportedError,
     Setting,
+    Unit,
     Value,
 )
 from joulie.model.api.hardware import CpuHardware, GpuCapRange, GpuHardware, NodeHardwareStatus, SocketCapRange
@@ -33,7 +33,7 @@ class HttpCapper:
 
     name = "http"
     kind: Kind
-    unit: Literal["watts", "watts_each", "throttle_pct"]
+    unit: Unit
     action: str
     attribute: str
     released: Value = None  # what takes the limit away
@@ -116,7 +116,7 @@ class HttpWatts(HttpCapper):
     """A power limit of all CPU packages together."""
 
     kind: Kind = "cpu"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "watts"
+    unit: Unit = "watts"
     action = "rapl.set_power_cap_watts"
     attribute = "capWatts"
 
@@ -136,7 +136,7 @@ class HttpThrottle(HttpCapper):
     """A throttle of all CPU cores."""
 
     kind: Kind = "cpu"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "throttle_pct"
+    unit: Unit = "throttle_pct"
     action = "dvfs.set_throttle_pct"
     attribute = "throttlePct"
     released: Value = 0.0
@@ -154,7 +154,7 @@ class HttpGpus(HttpCapper):
     """A power limit of each GPU board."""
 
     kind: Kind = "gpu"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "watts_each"
+    unit: Unit = "watts_each"
     action = "gpu.set_power_cap_watts"
     attribute = "capWattsPerGpu"
 

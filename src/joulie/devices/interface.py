@@ -16,6 +16,7 @@ from joulie.model.api.hardware import QualityLevel
 
 Value = int | float | None  # None: no limit is set (only backends that can take a limit away)
 Kind = Literal["cpu", "gpu"]
+Unit = Literal["watts", "watts_each", "throttle_pct"]
 
 
 class DeviceError(JoulieError):
@@ -106,7 +107,7 @@ class Capper(Protocol):
 
     kind: Kind
     name: str  # as it stands in controlStatus.backend: rapl, dvfs, hsmp, nvidia, amd, http, fake
-    unit: Literal["watts", "watts_each", "throttle_pct"]
+    unit: Unit
 
     async def discover(self) -> Discovered:
         """Look anew at what is there. Never raises for what is merely absent or not allowed: it says so."""

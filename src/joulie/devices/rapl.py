@@ -6,7 +6,6 @@ import errno
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
 
 from joulie.devices.energy import Counter, EnergyMeter, ZonePower
 from joulie.devices.interface import (
@@ -18,6 +17,7 @@ from joulie.devices.interface import (
     NoDeviceError,
     NotSupportedError,
     Setting,
+    Unit,
     Value,
 )
 from joulie.devices.package_watts import (
@@ -54,7 +54,7 @@ class Rapl:
 
     kind: Kind = "cpu"
     name = "rapl"
-    unit: Literal["watts", "watts_each", "throttle_pct"] = "watts"
+    unit: Unit = "watts"
 
     def __init__(
         self,

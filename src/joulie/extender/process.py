@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from aiohttp import web
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.cluster.observer import ContactClock
 from joulie.cluster.port import PODS, Cluster, Resource
-from joulie.cluster.watch_log import WatchLog
+from joulie.cluster.slim import DECODERS
+from joulie.cluster.watch_log import ContactLog
 from joulie.control.board import ScoreBoard
 from joulie.errors import InputError
 from joulie.extender.allocator import keep_memory
@@ -20,7 +20,7 @@ from joulie.extender.answers import Answers
 from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
 from joulie.extender.server import Service
-from joulie.extender.state import DECODERS, WATCHED, ExtenderState
+from joulie.extender.state import WATCHED, ExtenderState
 from joulie.extender.tls import Certificate, certificate
 from joulie.lifetime import first_to_end, stop_on_signals
 from joulie.logs import Log
@@ -82,21 +82,7 @@ class Extender:
         self._log.warning("object cannot be read, it counts as absent", kind=resource.kind, object=key, reason=reason)
 
 
-class ExtenderWatchLog(WatchLog):
-    """Knows besides when the API server last spoke."""
-
-    def __init__(self) -> None:
-        super().__init__("extender")
-        self.clock = ContactClock()
-
-    def contact(self, resource: Resource) -> None:
-        super().contact(resource)
-        self.clock.contact(resource)
-
-
-async def run(
-    extender: Extender, settings: ExtenderSettings, cluster: Cluster | None, watch_log: ExtenderWatchLog
-) -> int:
+async def run(extender: Extender, settings: ExtenderSettings, cluster: Cluster | None, watch_log: ContactLog) -> int:
     """Until SIGTERM or SIGINT; exit code 0. Without a cluster it serves what it was given."""
     stop = stop_on_signals()
     gc.set_threshold(*_GC_THRESHOLDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from joulie.cluster import slim
+from joulie.cluster.broken import BrokenObjects, OnBroken
 from joulie.cluster.port import (
     NODE_HARDWARE,
     NODE_TWINS,
@@ -13,7 +13,6 @@ from joulie.cluster.port import (
     PODS,
     Broken,
     Change,
-    Decode,
     Deleted,
     Resource,
     Synced,
@@ -23,16 +22,8 @@ from joulie.control.board import ScoreBoard
 from joulie.model.api import NodeHardware, NodeTwin, NodeTwinStatus
 from joulie.model.snapshot import Node, Pod, Snapshot
 
-DECODERS: dict[Resource, Decode[Any]] = {
-    NODES: slim.decode_node,
-    PODS: slim.decode_pod,
-    NODE_HARDWARE: slim.decode_hardware,
-    NODE_TWINS: slim.decode_twin,
-}
-WATCHED = tuple(DECODERS)
+WATCHED = (NODES, PODS, NODE_HARDWARE, NODE_TWINS)
 _EMPTY_STATUS = NodeTwinStatus()
-
-OnBroken = Callable[[Resource, str, str], None]
 
 
 class ExtenderState:
@@ -43,8 +34,7 @@ class ExtenderState:
         self.pods: dict[str, Pod] = {}
         self.on_settled: Callable[[str], None] = _nobody_expects  # a pod is bound, finished or gone
         self._live = False
-        self._on_broken = on_broken
-        self._broken: dict[tuple[str, str], str] = {}  # why, by kind and key, until it is whole again or gone
+        self._broken = BrokenObjects(on_broken)
         self._synced: set[Resource] = set()
         self._put: dict[Resource, Callable[[str, Any], None]] = {
             NODES: self._put_node,
@@ -69,15 +59,14 @@ class ExtenderState:
         for change in changes:
             match change:
                 case Upserted(key, value, _):
-                    fault = _misnamed(resource, key, value)
-                    put(key, None if fault else value)
-                    self._note(resource, key, fault)
+                    put(key, value)
+                    self._broken.gone(resource, key)
                 case Deleted(key):
                     put(key, None)
-                    self._note(resource, key, None)
+                    self._broken.gone(resource, key)
                 case Broken(key, reason):
                     put(key, None)
-                    self._note(resource, key, reason)
+                    self._broken.found(resource, key, reason)
                 case Synced():
                     self._synced.add(resource)
 
@@ -111,22 +100,6 @@ class ExtenderState:
         if pod is None or pod.node or pod.finished:
             self.on_settled(key)
 
-    def _note(self, resource: Resource, key: str, fault: str | None) -> None:
-        """Say what is broken, but not again with every change that leaves it so."""
-        if fault is None:
-            if self._broken:
-                self._broken.pop((resource.kind, key), None)
-        elif self._broken.get((resource.kind, key)) != fault:
-            self._broken[resource.kind, key] = fault
-            self._on_broken(resource, key, fault)
-
 
 def _nobody_expects(_key: str) -> None:
     """Nothing was expected of the pod."""
-
-
-def _misnamed(resource: Resource, key: str, value: Any) -> str | None:
-    """A twin speaks for the node of its own name; any other would be a second one for that node."""
-    if resource is NODE_TWINS and value.node != key:
-        return f"spec.nodeName: {value.node} is not the name of the object"
-    return None

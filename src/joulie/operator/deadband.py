@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from typing import Any, Literal
 
+from joulie.cluster.merging import merge_patch
 from joulie.control.board import updated_at_s
 from joulie.model.api import NodeTwinStatus, PowerMeasurement
-from joulie.operator.merging import merge_patch
 from joulie.settings import OperatorSettings
 
 _SCORES = (

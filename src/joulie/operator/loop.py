@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joulie.catalogue.lookup import Catalogue
+from joulie.cluster.node_events import NAMESPACE
 from joulie.cluster.port import EVENTS, Cluster, Resource
+from joulie.cluster.slim import DECODERS
 from joulie.control.cycle import decide, nodes_in_scope
 from joulie.control.plan import Plan
 from joulie.control.policies.interface import Policy
@@ -16,10 +18,10 @@ from joulie.errors import JoulieError
 from joulie.logs import Log
 from joulie.model.names import COOLING_ZONE_LABEL, RACK_LABEL
 from joulie.operator.apply import Applier, Outcome
-from joulie.operator.events import NAMESPACE, event
+from joulie.operator.events import event
 from joulie.operator.metrics import OperatorMetrics
 from joulie.operator.pacing import TokenBucket, write_rate_per_s
-from joulie.operator.state import DECODERS, WATCHED, ClusterState
+from joulie.operator.state import WATCHED, ClusterState
 from joulie.operator.story import Story, Told
 from joulie.operator.writes import Job, Write, all_jobs
 from joulie.physics.cooling import CoolingModel
@@ -219,8 +221,7 @@ class Operator:
 
     def _report(self, plan: Plan, outcome: Outcome, seconds: float) -> None:
         for kind in {resource.kind for resource in WATCHED}:
-            broken = sum(1 for broken_kind, _ in self.state.broken if broken_kind == kind)
-            self.metrics.broken_objects.labels(kind).set(broken)
+            self.metrics.broken_objects.labels(kind).set(self.state.broken.count(kind))
         for source in ("kepler", "http", "utilization", "static"):
             self.metrics.tier_nodes.labels(source).set(plan.twins.sources.count(source))
         for (source, reason), number in self._collector.statistics.refused.items():

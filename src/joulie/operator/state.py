@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from joulie.cluster import slim
+from joulie.cluster.broken import BrokenObjects, OnBroken
 from joulie.cluster.ledger import version_of
 from joulie.cluster.port import (
     NODE_HARDWARE,
@@ -15,36 +15,28 @@ from joulie.cluster.port import (
     PODS,
     Broken,
     Change,
-    Decode,
     Deleted,
     Resource,
     Synced,
     Upserted,
 )
+from joulie.cluster.slim import DECODERS
 from joulie.model.api import NodeHardware, NodeTwin
 from joulie.model.snapshot import Node, Pin, Pod, Snapshot, Telemetry
 
-DECODERS: dict[Resource, Decode[Any]] = {
-    NODES: slim.decode_node,
-    PODS: slim.decode_pod,
-    NODE_HARDWARE: slim.decode_hardware,
-    NODE_TWINS: slim.decode_twin,
-    NODE_POWER_PROFILES: slim.decode_pin,
-}
-WATCHED = tuple(DECODERS)
+WATCHED = (NODES, PODS, NODE_HARDWARE, NODE_TWINS, NODE_POWER_PROFILES)
 
 
 class ClusterState:
     """Objects by key. A broken object counts as absent, is counted, and is named once until it is whole again."""
 
-    def __init__(self, on_broken: Callable[[Resource, str, str], None]) -> None:
+    def __init__(self, on_broken: OnBroken) -> None:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.hardware: dict[str, NodeHardware] = {}
         self.twins: dict[str, NodeTwin] = {}
         self.pins: dict[str, Pin] = {}
-        self.broken: dict[tuple[str, str], str] = {}  # by kind and key
-        self._on_broken = on_broken
+        self.broken = BrokenObjects(on_broken)
         self._synced: set[Resource] = set()
         # Of what we write: the last version that was told, and that of an answer which the watch has yet to reach.
         self._told: dict[Resource, dict[str, int]] = {NODES: {}, NODE_TWINS: {}}
@@ -69,19 +61,16 @@ class ClusterState:
                 case Upserted(key, value, version):
                     if self._is_overtaken(resource, key, version):
                         continue
-                    fault = _misnamed(resource, key, value)
-                    if fault:
-                        self._break(resource, key, fault)
-                        continue
                     objects[key] = value
-                    self.broken.pop((resource.kind, key), None)
+                    self.broken.gone(resource, key)
                 case Deleted(key):
                     self._forget(resource, key)
                     objects.pop(key, None)
-                    self.broken.pop((resource.kind, key), None)
+                    self.broken.gone(resource, key)
                 case Broken(key, reason):
                     self._forget(resource, key)
-                    self._break(resource, key, reason)
+                    objects.pop(key, None)
+                    self.broken.found(resource, key, reason)
                 case Synced():
                     self._synced.add(resource)
 
@@ -130,16 +119,3 @@ class ClusterState:
     def snapshot(self, telemetry: Telemetry) -> Snapshot:
         """The live dictionaries themselves: valid until the next event is taken."""
         return Snapshot(self.nodes, self.pods.values(), self.hardware, self.twins, self.pins.values(), telemetry)
-
-    def _break(self, resource: Resource, key: str, reason: str) -> None:
-        self._objects[resource].pop(key, None)
-        if self.broken.get((resource.kind, key)) != reason:
-            self.broken[resource.kind, key] = reason
-            self._on_broken(resource, key, reason)
-
-
-def _misnamed(resource: Resource, key: str, value: Any) -> str | None:
-    """A twin speaks for the node of its own name; any other would be a second one for that node."""
-    if resource is NODE_TWINS and value.node != key:
-        return f"spec.nodeName: {value.node} is not the name of the object"
-    return None

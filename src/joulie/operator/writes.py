@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from joulie.cluster.merging import merge_patch
 from joulie.cluster.port import NODE_TWINS, NODES, Resource
 from joulie.control.plan import Assignment, Plan
 from joulie.control.transitions import Transition
@@ -16,7 +17,6 @@ from joulie.model.api.twin import Scheduling
 from joulie.model.names import API_VERSION, DRAINING_LABEL, PERFORMANCE
 from joulie.model.snapshot import Node
 from joulie.operator.deadband import needs_status_write, status_patch
-from joulie.operator.merging import merge_patch
 from joulie.settings import OperatorSettings
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,15 +11,16 @@ from msgspec import Struct
 
 def merge_patch(there: Struct, wanted: Struct) -> dict[str, Any]:
     """What differs, None for what is to go; fields that only newer versions know are left alone."""
-    return _merge(msgspec.to_builtins(there), msgspec.to_builtins(wanted))
+    return difference(msgspec.to_builtins(there), msgspec.to_builtins(wanted))
 
 
-def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for plain values."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key)
         if isinstance(value, dict) and isinstance(before, dict):
-            inner = _merge(before, value)
+            inner = difference(before, value)
             if inner:
                 patch[key] = inner
         elif value != before:

@@ -1,4 +1,4 @@
-"""The rights in `deploy/rbac/operator.yaml`, given to accounts of a test's own, whole or with a part missing."""
+"""The rights in `deploy/rbac`, given to accounts of a test's own, whole or with a part missing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 Manifest = dict[str, Any]
 
-RBAC_FILE = Path(__file__).parents[2] / "deploy" / "rbac" / "operator.yaml"
-ACCOUNT = "joulie-operator"
+FOLDER = Path(__file__).parents[1] / "deploy" / "rbac"
 NAMESPACE = "joulie-system"
 PATIENCE_S = 20.0
 
@@ -34,32 +33,38 @@ class Right(NamedTuple):
         return f"{self.verb}-{self.resource.replace('/', '-')}"
 
 
-def manifests() -> list[Manifest]:
-    return list(yaml.safe_load_all(RBAC_FILE.read_text()))
+class Rights:
+    """What a file of `deploy/rbac` grants to its account."""
 
+    def __init__(self, component: str) -> None:
+        self.account = f"joulie-{component}"
+        self._file = FOLDER / f"{component}.yaml"
 
-def all_rights() -> list[Right]:
-    """Every verb of every rule."""
-    return [
-        Right(role["metadata"]["name"], role["metadata"].get("namespace", ""), group, resource, verb, name)
-        for role in manifests()
-        if role["kind"] in ("ClusterRole", "Role")
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        for name in rule.get("resourceNames", [""])
-    ]
+    def all(self) -> list[Right]:
+        """Every verb of every rule."""
+        return [
+            Right(role["metadata"]["name"], role["metadata"].get("namespace", ""), group, resource, verb, name)
+            for role in self._manifests()
+            if role["kind"] in ("ClusterRole", "Role")
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+            for name in rule.get("resourceNames", [""])
+        ]
 
+    def grant(self, plane: ControlPlane, account: str = "", without: Right | None = None) -> str:
+        """An account with these rights, less one; its token, once the API server knows of it all."""
+        account = account or (self.account if without is None else f"{self.account}-without-{without}")
+        suffix = account.removeprefix(self.account)
+        plane.apply(_renamed(manifest, suffix) for manifest in (_less(one, without) for one in self._manifests()))
+        user = f"system:serviceaccount:{NAMESPACE}:{account}"
+        for right in self.all():
+            _wait_until(plane, user, right, allowed=right != without)
+        return plane.service_account_token(NAMESPACE, account)
 
-def grant(plane: ControlPlane, account: str = ACCOUNT, without: Right | None = None) -> str:
-    """An account with these rights, less one; its token, once the API server knows of it all."""
-    suffix = account.removeprefix(ACCOUNT)
-    plane.apply(_renamed(manifest, suffix) for manifest in (_less(one, without) for one in manifests()))
-    user = f"system:serviceaccount:{NAMESPACE}:{account}"
-    for right in all_rights():
-        _wait_until(plane, user, right, allowed=right != without)
-    return plane.service_account_token(NAMESPACE, account)
+    def _manifests(self) -> list[Manifest]:
+        return list(yaml.safe_load_all(self._file.read_text()))
 
 
 def _less(manifest: Manifest, right: Right | None) -> Manifest:
