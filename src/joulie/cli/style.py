@@ -1,20 +1,9 @@
-"""One colour for each state, and numbers with their units, the same in every table.
-
-The colours are told apart by colour-blind people too and can be read on dark and light ground; the word always stands
-beside them, so nothing is lost without colour.
-"""
+"""One colour for each state, and numbers with their units, the same in every table."""
 
 from __future__ import annotations
 
-from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
+from joulie.overview.colours import FAULT, STATE_COLOURS
 
-STATE_COLOURS = {
-    PERFORMANCE: "#0072b2",  # blue
-    ECO: "#009e73",  # green
-    DRAINING: "#bf7b00",  # amber
-    UNKNOWN: "#888888",  # grey
-}
-FAULT = "#d4351c"  # red
 QUIET = "dim"
 STRONG = "bold"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from aiohttp import web
 
 from joulie.cluster.lease import LeaderElector, LeaderHooks, LeaseTimes
 from joulie.cluster.port import Cluster, ClusterError
@@ -28,6 +30,17 @@ class Place(NamedTuple):
     identity: str
     namespace: str
     lease_times: LeaseTimes = LeaseTimes()
+
+
+class Attached(Protocol):
+    """Something that looks at a running operator and is served beside its metrics, such as the dashboard."""
+
+    @property
+    def routes(self) -> Sequence[web.RouteDef]: ...
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        ...
 
 
 class _ElectionLog(LeaderHooks):
@@ -58,9 +71,12 @@ async def run(
     brain: Brain,
     place: Place,
     watch_log: WatchLog | None = None,
+    *,
+    attach: Callable[[Operator], Attached] | None = None,
+    stop: asyncio.Event | None = None,
 ) -> int:
-    """Until SIGTERM or SIGINT; exit code 0. `election` is a connection of its own, so writes cannot delay it."""
-    stop = stop_on_signals()
+    """Until SIGTERM, SIGINT or `stop`; exit code 0. `election` is its own connection, so writes cannot delay it."""
+    stop = stop or stop_on_signals()
     hooks = _ElectionLog()
     elector = LeaderElector(
         election,
@@ -75,21 +91,26 @@ async def run(
     if watch_log is not None:
         watch_log.on_relist = lambda kind: operator.metrics.relists.labels(kind).inc()
         watch_log.on_error = lambda kind: operator.metrics.watch_errors.labels(kind).inc()
+    attached = attach(operator) if attach is not None else None
     server = await serve(
         settings.metrics_addr,
         operator.metrics.page,
         lambda: _sick(operator, settings, elector.is_leader),
         lambda: None if operator.state.synced else "not all objects are known yet",
+        attached.routes if attached is not None else (),
     )
-    watches = asyncio.create_task(operator.watch())
+    background = [asyncio.create_task(operator.watch())]
+    if attached is not None:
+        background.append(asyncio.create_task(attached.run()))
     elections = asyncio.create_task(elector.run())
     try:
-        await first_to_end(asyncio.create_task(operator.run(stop)), watches, elections)
+        await first_to_end(asyncio.create_task(operator.run(stop)), elections, *background)
     finally:
         elector.stop()  # the loop has ended, so nothing is being written: the next leader may start at once
         await asyncio.gather(elections, return_exceptions=True)
-        watches.cancel()
-        await asyncio.gather(watches, return_exceptions=True)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
         await server.cleanup()
         await collector.close()
     return 0
