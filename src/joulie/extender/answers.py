@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from joulie.control.board import ScoreBoard, schedulable_class
 from joulie.control.placement import rejection
-from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, score, wire_scores
+from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, Prepared, score, wire_scores
+from joulie.extender.foreseen import Foreseen
 from joulie.extender.requests import Question, node_labels
 from joulie.model.names import PERFORMANCE
 from joulie.model.snapshot import Pod
@@ -37,11 +38,19 @@ class Scored(NamedTuple):
     marginal_w: NDArray[np.float64]  # by row of the board
 
 
+class Filtered(NamedTuple):
+    """The answer, and the names in it as they will come back (empty with whole nodes)."""
+
+    body: bytes
+    kept: bytes
+
+
 class Answers:
     """From a question and the board to the bytes of an answer."""
 
     def __init__(self, board: ScoreBoard, score_max: int) -> None:
         self._board = board
+        self.foreseen = Foreseen()
         self._score_max = score_max
         # By row: the piece of an answer that names the node, and whether there is one yet.
         self._heads: NDArray[np.object_] = np.empty(0, dtype=object)
@@ -49,26 +58,41 @@ class Answers:
         self._ends: NDArray[np.object_] = np.array([b"%d}" % points for points in range(score_max + 1)], dtype=object)
         self._neutral = self._ends[wire_scores(np.array([NEUTRAL_SCORE]), score_max)[0]]
 
-    def filter(self, question: Question) -> bytes:
+    def filter(self, question: Question) -> Filtered:
         """All nodes but those that are eco or draining, if the pod's class is performance.
 
         Displacing pods would not help there, so refused nodes are said to be beyond preemption.
         """
-        names, wholes = question.names, question.wholes
-        refused = self._refused(question.pod, names, wholes)
+        pod, wholes = question.pod, question.wholes
+        refused = self._refused(pod, question.names, wholes) if pod.workload_class == PERFORMANCE else {}
         tail = _FILTER_END + msgspec.json.encode(refused) + b"}"
         if wholes is None:
-            kept = [name for name in names if name not in refused] if refused else names
-            return b"".join((b'{"Nodes":null,"NodeNames":', msgspec.json.encode(kept), tail))
+            kept = question.listed
+            if refused:
+                kept = msgspec.json.encode([name for name in question.names if name not in refused])
+            return Filtered(b"".join((b'{"Nodes":null,"NodeNames":', kept, tail)), kept)
         if refused:
-            wholes = [whole for whole, name in zip(wholes, names, strict=True) if name not in refused]
-        return _enclosed(b'{"NodeNames":null,"Nodes":{"metadata":{},"items":[', wholes, b"]}" + tail)
+            wholes = [whole for whole, name in zip(wholes, question.names, strict=True) if name not in refused]
+        head = b'{"NodeNames":null,"Nodes":{"metadata":{},"items":['
+        return Filtered(_enclosed(head, wholes, b"]}" + tail), b"")
 
     def prioritize(self, question: Question, now_s: float) -> Scored:
         """A score for each candidate; of what is not known, the neutral one."""
-        board, pod, names = self._board, question.pod, question.names
-        scored = score(board.prepared(now_s), pod.cpu_cores, pod.gpus, pod.workload_class)
-        index = board.index
+        prepared = self._board.prepared(now_s)
+        foreseen = self.foreseen.take(question, prepared)
+        return foreseen or self._scored(question, prepared)
+
+    def foresee(self, question: Question, kept: bytes, now_s: float) -> None:
+        """After a filter's answer: what will be asked next."""
+        self.foreseen.expect(question, kept)
+        if self.foreseen.worthwhile:
+            next_question = Question(question.pod, question.exists, kept, None)
+            prepared = self._board.prepared(now_s)
+            self.foreseen.put(prepared, self._scored(next_question, prepared))
+
+    def _scored(self, question: Question, prepared: Prepared) -> Scored:
+        pod, names, index = question.pod, question.names, self._board.index
+        scored = score(prepared, pod.cpu_cores, pod.gpus, pod.workload_class)
         unknown: list[str] = []
         try:
             rows = np.fromiter(map(index.__getitem__, names), np.intp, len(names))

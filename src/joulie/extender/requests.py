@@ -7,6 +7,7 @@ decoded: their names are read, and a filter hands their bytes back as they came.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -46,24 +47,35 @@ class _Body(Struct):
 
     pod_capital: Raw = field(name="Pod", default=_ABSENT)
     pod_lower: Raw = field(name="pod", default=_ABSENT)
-    names_capital: list[str] | None = field(name="NodeNames", default=None)
-    names_camel: list[str] | None = field(name="nodeNames", default=None)
-    names_lower: list[str] | None = field(name="nodenames", default=None)
+    names_capital: Raw = field(name="NodeNames", default=_ABSENT)
+    names_camel: Raw = field(name="nodeNames", default=_ABSENT)
+    names_lower: Raw = field(name="nodenames", default=_ABSENT)
     nodes_capital: _Wholes | None = field(name="Nodes", default=None)
     nodes_lower: _Wholes | None = field(name="nodes", default=None)
 
 
-class Question(Struct):
+class Question:
     """A pod and its candidates: names, or whole nodes as bytes."""
 
-    pod: Pod
-    exists: bool  # an API server has given the pod its UID
-    names: list[str]
-    wholes: list[Raw] | None = None  # in the order of the names
+    def __init__(self, pod: Pod, exists: bool, listed: bytes, wholes: list[Raw] | None) -> None:
+        self.pod = pod
+        self.exists = exists  # an API server has given the pod its UID
+        self.listed = listed  # the names as they came; empty with whole nodes
+        self.wholes = wholes
+        if wholes is not None or not _is_plain(listed):
+            _ = self.names  # whatever is wrong with them is said before anything else
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The candidates; where they came by name, many answers do without."""
+        if self.wholes is not None:
+            return [_name(whole) for whole in self.wholes]
+        return typed(_NAMES, self.listed, "NodeNames")
 
 
 _BODY = msgspec.json.Decoder(_Body)
 _POD = msgspec.json.Decoder(PodObject)
+_NAMES = msgspec.json.Decoder(list[str])
 _NODE_HEAD = msgspec.json.Decoder(_NodeHead)
 # As kube-scheduler writes a node: to find the name there is several times faster than to read the rest as well.
 _NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
@@ -74,14 +86,20 @@ def read_question(body: bytes) -> Question:
     asked = typed(_BODY, body, "the request")
     asking = _pod_object(_first(_present(asked.pod_capital), _present(asked.pod_lower)), "Pod")
     pod, exists = _to_pod(asking, "Pod"), bool(asking.metadata.uid)
-    names = _first(asked.names_capital, asked.names_camel, asked.names_lower)
+    names = _first(_present(asked.names_capital), _present(asked.names_camel), _present(asked.names_lower))
     if names is not None:
-        return Question(pod, exists, names)
+        return Question(pod, exists, bytes(names), None)
     nodes = _first(asked.nodes_capital, asked.nodes_lower)
     if nodes is None:
         raise BadRequestError("NodeNames and Nodes are both missing: there is nothing to choose from")
-    wholes = nodes.items or []
-    return Question(pod, exists, [_name(whole) for whole in wholes], wholes)
+    return Question(pod, exists, b"", nodes.items or [])
+
+
+def _is_plain(listed: bytes) -> bool:
+    """Whether valid JSON is a list of strings as kube-scheduler writes it: quotes stand at its ends and between two."""
+    if not (listed.startswith(b'["') and listed.endswith(b'"]') and listed.isascii()):
+        return False
+    return listed.count(b'"') == 2 * listed.count(b'","') + 2
 
 
 def _name(whole: Raw) -> str:

@@ -12,11 +12,11 @@ import msgspec
 from aiohttp import web
 
 from joulie.extender import debug
-from joulie.extender.answers import Answers
+from joulie.extender.answers import Answers, Scored
 from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
 from joulie.extender.preemption import read_preemption
-from joulie.extender.requests import BadRequestError, one_line, read_pod, read_question
+from joulie.extender.requests import BadRequestError, Question, one_line, read_pod, read_question
 from joulie.extender.state import ExtenderState
 from joulie.logs import Log
 from joulie.settings import ExtenderSettings
@@ -126,8 +126,14 @@ class Service:
         started = time.perf_counter()
         question = read_question(body)
         answer = self._answers.filter(question)
-        self._metrics.answered("filter", question.pod.workload_class, time.perf_counter() - started)
-        return _json(answer)
+        took_s = time.perf_counter() - started
+        self._afterwards(self._filtered, question, answer.kept, took_s)
+        return _json(answer.body)
+
+    def _filtered(self, question: Question, kept: bytes, took_s: float) -> None:
+        self._metrics.answered("filter", question.pod.workload_class, took_s)
+        if kept:
+            self._answers.foresee(question, kept, self._now_s())
 
     async def _prioritize(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
@@ -136,12 +142,22 @@ class Service:
         now_s = self._now_s()
         self._expected.expire(now_s)
         scored = self._answers.prioritize(question, now_s)
-        self._metrics.note_scores(question.pod.workload_class, scored.rows, scored.points)
+        took_s = time.perf_counter() - started
+        self._afterwards(self._prioritized, question, scored, took_s)
+        return _json(scored.body)
+
+    def _prioritized(self, question: Question, scored: Scored, took_s: float) -> None:
+        workload_class, now_s = question.pod.workload_class, self._now_s()
+        self._metrics.answered("prioritize", workload_class, took_s)
+        self._metrics.note_scores(workload_class, scored.rows, scored.points)
         key = f"{question.pod.namespace}/{question.pod.name}"
         if question.exists and self._settings.score.count_recent_pods and self._state.waits_for_a_node(key):
             self._expected.expect(key, scored, now_s)
-        self._metrics.answered("prioritize", question.pod.workload_class, time.perf_counter() - started)
-        return _json(scored.body)
+            self._state.board.prepared(now_s)
+
+    def _afterwards(self, work: Callable[..., None], *arguments: object) -> None:
+        """When the answer is on its way and before anything else is asked: the scheduler need not wait for it."""
+        asyncio.get_running_loop().call_soon(work, *arguments)
 
     async def _preempt(self, request: web.BaseRequest) -> web.Response:
         pod, victims = read_preemption(await self._body(request))
@@ -193,6 +209,11 @@ class Service:
         if "Expect" in request.headers:  # curl waits for this before it sends a large body
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
+        if request.content.is_eof():  # small ones have arrived as a whole
+            body = request.content.read_nowait()
+            if len(body) > largest:
+                raise _TooLargeError
+            return body
         pieces: list[bytes] = []
         size = 0
         async with asyncio.timeout(self._settings.request_timeout_s):
