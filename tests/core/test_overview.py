@@ -79,6 +79,17 @@ def test_each_fault_is_found_and_named(changed: dict[str, Any], kind: str) -> No
     assert kinds(seen(twin("a", **changed))) == [kind]
 
 
+def test_what_load_does_to_many_nodes_is_said_once() -> None:
+    nodes = tuple(node(f"n{number}", "rack-1") for number in range(9))
+    hot: dict[str, Any] = {"predictedCoolingStressScore": 90, "predictedPsuStressScore": 95}
+    views = seen(*(twin(one.name, **hot) for one in nodes), nodes=nodes)
+    found = findings(views.values(), NOW_S, LIMITS)
+    assert [(one.kind, one.text) for one in found] == [
+        ("hot", "9 nodes have a cooling stress of 80 % or more: n0, n1, n2, …"),
+        ("rack-full", "rack rack-1 draws 95 % of its capacity"),
+    ]
+
+
 def test_a_managed_node_without_twin_is_said_and_an_unmanaged_one_is_not() -> None:
     assert kinds(seen(nodes=(node("a"), node("b", managed=False)))) == ["twin-missing"]
 

@@ -11,6 +11,7 @@ from joulie.overview.nodes import ControlView, NodeView
 
 Severity = Literal["fault", "warning"]
 Enforced = Literal["yes", "no", "silent", "unasked"]
+NAMED = 3  # nodes of many that are hot
 
 
 class Limits(Struct, frozen=True):
@@ -43,8 +44,17 @@ def enforced(node: NodeView, now_s: float, limits: Limits) -> Enforced:
 
 
 def findings(nodes: Iterable[NodeView], now_s: float, limits: Limits) -> list[Finding]:
-    """Faults first, then warnings, each by node."""
+    """Faults first, then warnings, each by node; what load does to many nodes is said once."""
     found = [finding for node in nodes for finding in node_findings(node, now_s, limits)]
+    hot = [finding.node for finding in found if finding.kind == "hot"]
+    if len(hot) > NAMED:
+        found = [finding for finding in found if finding.kind != "hot"]
+        text = (
+            f"{len(hot):,} nodes have a cooling stress of {limits.hot_pct:.0f} % or more: {', '.join(hot[:NAMED])}, …"
+        )
+        found.append(Finding("hot", "warning", "", text, "joulie top --sort heat"))
+    by_rack = {finding.text: finding for finding in reversed(found) if finding.kind == "rack-full"}
+    found = [finding for finding in found if finding.kind != "rack-full" or by_rack[finding.text] is finding]
     return sorted(found, key=lambda one: (one.severity != "fault", one.kind, one.node))
 
 
@@ -125,4 +135,5 @@ def _silent(node: NodeView, now_s: float, limits: Limits) -> bool:
 
 
 def _agents_log(node: NodeView) -> str:
-    return f"kubectl -n joulie-system get pods -o wide --field-selector spec.nodeName={node.name}"
+    where = f"--field-selector spec.nodeName={node.name}"
+    return f"kubectl get pods -A -o wide -l app.kubernetes.io/component=agent {where}"
