@@ -13,13 +13,14 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 import pytest
 
 NEEDED = "needs a real Prometheus"
+BINARIES = ("prometheus", "promtool")
 READY_WITHIN_S = 30.0
 DOWNLOAD_WITHIN_S = 300.0
 
@@ -29,30 +30,40 @@ class PrometheusUnavailableError(Exception):
 
 
 def prometheus_binary() -> Path:
+    return _binary("prometheus")
+
+
+def promtool_binary() -> Path:
+    """What checks rules and tries them; of the same package."""
+    return _binary("promtool")
+
+
+def _binary(name: str) -> Path:
     """From the search path, from the cache, or from a package that is downloaded once."""
-    installed = shutil.which("prometheus")
+    installed = shutil.which(name)
     if installed:
         return Path(installed)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulie" / "prometheus"
-    cached = sorted(cache.glob("*/prometheus"))
-    return cached[-1] if cached else _download(cache)
+    cached = sorted(cache.glob(f"*/{name}"))
+    return cached[-1] if cached else _download(cache, name)
 
 
-def _download(cache: Path) -> Path:
+def _download(cache: Path, wanted: str) -> Path:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise PrometheusUnavailableError("no prometheus on the search path, and no apt-get and dpkg-deb to fetch one")
+        raise PrometheusUnavailableError(f"no {wanted} on the search path, and no apt-get and dpkg-deb to fetch one")
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".download-") as name:
         folder = Path(name)
         package = _package(folder)
         _run(["dpkg-deb", "-x", str(package), "unpacked"], folder)
-        binary = folder / "unpacked" / "usr" / "bin" / "prometheus"
-        if not binary.is_file():
-            raise PrometheusUnavailableError(f"{package.name} holds no usr/bin/prometheus")
-        target = cache / package.name.split("_")[1] / "prometheus"
-        target.parent.mkdir(exist_ok=True)
-        binary.replace(target)  # atomic: two processes may get here at once
-        return target
+        target = cache / package.name.split("_")[1]
+        target.mkdir(exist_ok=True)
+        for binary in BINARIES:
+            unpacked = folder / "unpacked" / "usr" / "bin" / binary
+            if not unpacked.is_file():
+                raise PrometheusUnavailableError(f"{package.name} holds no usr/bin/{binary}")
+            unpacked.replace(target / binary)  # atomic: two processes may get here at once
+        return target / wanted
 
 
 def _package(folder: Path) -> Path:
@@ -84,10 +95,12 @@ def _run(command: Sequence[str], folder: Path) -> None:
 class PrometheusServer:
     """A server on a free loopback port that scrapes loopback targets; ended when the `with` block ends."""
 
-    def __init__(self, targets: Sequence[str], scrape_interval: str = "250ms") -> None:
+    def __init__(self, targets: Sequence[str], scrape_interval: str = "250ms", rules: Sequence[Path] = ()) -> None:
         self._binary = prometheus_binary()
+        every = f"scrape_interval: {scrape_interval}, scrape_timeout: {scrape_interval}"
         self._config = (
-            f"global: {{scrape_interval: {scrape_interval}, scrape_timeout: {scrape_interval}}}\n"
+            f"global: {{{every}, evaluation_interval: {scrape_interval}}}\n"
+            f"rule_files: {[str(file) for file in rules]}\n"
             f"scrape_configs: [{{job_name: test, static_configs: [{{targets: {list(targets)}}}]}}]\n"
         )
         self._process: subprocess.Popen[bytes] | None = None
@@ -163,15 +176,25 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def start_prometheus(pytestconfig: pytest.Config) -> type[PrometheusServer]:
     """Makes servers, which the test enters; skips where there is no Prometheus, and in CI fails."""
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    _had(prometheus_binary, pytestconfig)
+    return PrometheusServer
+
+
+@pytest.fixture(scope="session")
+def promtool(pytestconfig: pytest.Config) -> Path:
+    """The program; skips where there is none, and in CI fails."""
+    return _had(promtool_binary, pytestconfig)
+
+
+def _had(find: Callable[[], Path], config: pytest.Config) -> Path:
+    capture = config.pluginmanager.getplugin("capturemanager")
     try:
         with capture.global_and_fixture_disabled():
-            prometheus_binary()
+            return find()
     except PrometheusUnavailableError as unavailable:
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(f"{NEEDED}, and in CI there is no excuse: {unavailable}", pytrace=False)
         pytest.skip(f"{NEEDED}: {unavailable}")
-    return PrometheusServer
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -46,7 +46,7 @@ class NodeControl:
         ]
         self._cpu = CpuControl([a for a in self._actuators if a.capper.kind == "cpu"], dvfs, cpu_power)
         self._gpu = GpuControl([a for a in self._actuators if a.capper.kind == "gpu"])
-        self._simulate = simulate_only
+        self.simulate_only = simulate_only
         self._last: tuple[Target, Limits] | None = None
         self._said_left: tuple[str, ...] = ()
         self._one_at_a_time = asyncio.Lock()
@@ -97,7 +97,7 @@ class NodeControl:
             ]
             if self._journal.lost:
                 left.append(self._journal.lost)
-            if had_entries and not left and not self._simulate:
+            if had_entries and not left and not self.simulate_only:
                 self._cpu.notices.append(Notice("CapsRestored", "every device is as it was found"))
             self._say_left(tuple(left))
             return self._enforced(_RELEASED, _RELEASED, before, tuple(left))
@@ -112,7 +112,7 @@ class NodeControl:
         before = self._counts()
         cpu = await self._cpu.enforce(target, limits, now_s)
         gpu = await self._gpu.enforce(target, limits, now_s)
-        if self._simulate:
+        if self.simulate_only:
             cpu, gpu = _only_simulated(cpu), _only_simulated(gpu)
         return self._enforced(cpu, gpu, before, ())
 

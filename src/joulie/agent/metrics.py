@@ -14,6 +14,7 @@ from joulie.cluster.observer import ContactClock
 
 _MODES = ("none", "rapl", "dvfs")
 _ACTIONS = ("throttle_up", "throttle_down")
+Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
 
 
 class _Family(NamedTuple):
@@ -22,6 +23,7 @@ class _Family(NamedTuple):
     name: str
     type: str
     help: str
+    labels: tuple[str, ...]
     series: Callable[[NodeAgent, str], str]
 
 
@@ -52,33 +54,28 @@ class AgentMetrics:
 
     def _own(self) -> str:
         age_s = self._contact.age_s()
-        writes = [
-            (f'verb="{verb}",resource="{resource}"', number)
-            for (verb, resource), number in sorted(self._reporter.writes.items())
-        ]
-        return "".join(
-            (
-                _whole("joulie_agent_nodes", "gauge", "Nodes that this agent looks after.", len(self._pool.nodes)),
-                _whole(
-                    "joulie_agent_contact_age_seconds",
-                    "gauge",
-                    "Time since the API server last spoke.",
-                    math.inf if age_s is None else age_s,
-                ),
-                _whole(
-                    "joulie_agent_write_errors_total",
-                    "counter",
-                    "Reports that were not taken, all tried again.",
-                    self._reporter.failures,
-                ),
-                _whole("joulie_agent_relists_total", "counter", "Gaps in what was seen, all closed.", self._relists),
-                _whole(
-                    "joulie_agent_watch_errors_total", "counter", "Faults of watches, survived.", self._watch_errors
-                ),
-                _head("joulie_agent_api_writes_total", "counter", "Writes to the API server."),
-                *(f"joulie_agent_api_writes_total{{{labels}}} {number}\n" for labels, number in writes),
-            )
+        values = (
+            len(self._pool.nodes),
+            math.inf if age_s is None else age_s,
+            self._reporter.failures,
+            self._relists,
+            self._watch_errors,
         )
+        whole = (
+            f"{_head(name, kind, meaning)}{name} {_number(value)}\n"
+            for (name, kind, meaning, _), value in zip(_OWN[:-1], values, strict=True)
+        )
+        name, kind, meaning, _ = _OWN[-1]
+        writes = (
+            f'{name}{{verb="{verb}",resource="{resource}"}} {number}\n'
+            for (verb, resource), number in sorted(self._reporter.writes.items())
+        )
+        return "".join((*whole, _head(name, kind, meaning), *writes))
+
+
+def described() -> list[Described]:
+    """Every metric, for the reference."""
+    return [*_OWN, *((family.name, family.type, family.help, family.labels) for family in _FAMILIES)]
 
 
 def render(node: NodeAgent) -> tuple[str, ...]:
@@ -91,10 +88,6 @@ def _head(name: str, kind: str, meaning: str) -> str:
     return f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
 
 
-def _whole(name: str, kind: str, meaning: str, value: float) -> str:
-    return f"{_head(name, kind, meaning)}{name} {_number(value)}\n"
-
-
 def _number(value: float) -> str:
     return "+Inf" if value == math.inf else f"{value:.10g}"
 
@@ -104,18 +97,22 @@ def _line(name: str, labels: str, value: float | None) -> str:
 
 
 def _one(name: str, kind: str, meaning: str, value: Callable[[NodeAgent], float | None]) -> _Family:
-    return _Family(name, kind, meaning, lambda node, labels: _line(name, labels, value(node)))
+    return _Family(name, kind, meaning, ("node",), lambda node, labels: _line(name, labels, value(node)))
 
 
 def _many(
-    name: str, kind: str, meaning: str, values: Callable[[NodeAgent], Iterable[tuple[str, float | None]]]
+    name: str,
+    kind: str,
+    meaning: str,
+    further: tuple[str, ...],
+    values: Callable[[NodeAgent], Iterable[tuple[str, float | None]]],
 ) -> _Family:
     """Several series a node; each brings its further labels."""
 
     def series(node: NodeAgent, labels: str) -> str:
         return "".join(_line(name, f"{labels},{more}", value) for more, value in values(node))
 
-    return _Family(name, kind, meaning, series)
+    return _Family(name, kind, meaning, ("node", *further), series)
 
 
 def _mode(node: NodeAgent) -> str:
@@ -149,6 +146,19 @@ def _caps(node: NodeAgent, *, enforced: bool) -> Iterable[tuple[str, float | Non
             yield f'device="{device}"', outcome.cap_w
 
 
+def _missing(node: NodeAgent) -> Iterable[tuple[str, float]]:
+    """Only where less than everything is asked for: where nothing has to be held back, nothing is missing."""
+    target, simulated = node.target, node.control is not None and node.control.simulate_only
+    if target is None:
+        return
+    for device, cap_w, cap_pct, outcome in (
+        ("cpu", target.cpu_w, target.cpu_pct, node.enforced.cpu),
+        ("gpu", target.gpu_w_each, target.gpu_pct, node.enforced.gpu),
+    ):
+        if cap_w is not None or (cap_pct is not None and cap_pct < 100):
+            yield f'device="{device}"', int(outcome.result in ("blocked", "error") and not simulated)
+
+
 def _results(node: NodeAgent) -> Iterable[tuple[str, float]]:
     for device, outcome in (("cpu", node.enforced.cpu), ("gpu", node.enforced.gpu)):
         yield f'device="{device}",result="{outcome.result}",backend="{_escaped(outcome.backend)}"', 1
@@ -158,24 +168,35 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
+_OWN: tuple[Described, ...] = (
+    ("joulie_agent_nodes", "gauge", "Nodes that this agent looks after.", ()),
+    ("joulie_agent_contact_age_seconds", "gauge", "Time since the API server last spoke.", ()),
+    ("joulie_agent_write_errors_total", "counter", "Reports that were not taken, all tried again.", ()),
+    ("joulie_agent_relists_total", "counter", "Gaps in what was seen, all closed.", ()),
+    ("joulie_agent_watch_errors_total", "counter", "Faults of watches, survived.", ()),
+    ("joulie_agent_api_writes_total", "counter", "Writes to the API server.", ("verb", "resource")),
+)
 _FAMILIES: tuple[_Family, ...] = (
     _many(
         "joulie_backend_mode",
         "gauge",
         "1 for the way in which CPU caps are held.",
+        ("mode",),
         lambda node: ((f'mode="{mode}"', int(mode == _mode(node))) for mode in _MODES),
     ),
-    _many("joulie_policy_cap_watts", "gauge", "CPU cap that the policy asks for.", _policy_cap),
+    _many("joulie_policy_cap_watts", "gauge", "CPU cap that the policy asks for.", ("policy",), _policy_cap),
     _many(
         "joulie_rapl_energy_uj",
         "counter",
         "Energy counter of a package zone; it starts again at its range.",
+        ("zone",),
         lambda node: ((f'zone="{zone.zone}"', zone.energy_uj) for zone in node.zones),
     ),
     _many(
         "joulie_rapl_estimated_power_watts",
         "gauge",
         "Power of a package zone since the last look.",
+        ("zone",),
         lambda node: ((f'zone="{zone.zone}"', zone.power_w) for zone in node.zones),
     ),
     _one("joulie_rapl_package_total_power_watts", "gauge", "Power of all package zones.", _package_total_w),
@@ -209,17 +230,19 @@ _FAMILIES: tuple[_Family, ...] = (
         "Readings in a row below the cap and its margin.",
         _dvfs(lambda dvfs: dvfs.state.below),
     ),
-    _many("joulie_dvfs_actions_total", "counter", "Changes of the throttle.", _actions),
+    _many("joulie_dvfs_actions_total", "counter", "Changes of the throttle.", ("action",), _actions),
     _many(
         "joulie_dvfs_cpu_cur_freq_khz",
         "gauge",
         "Frequency of a CPU while the throttling loop acts.",
+        ("cpu",),
         lambda node: ((f'cpu="{each.cpu}"', each.current_khz) for each in node.frequencies),
     ),
     _many(
         "joulie_dvfs_cpu_max_freq_khz",
         "gauge",
         "Highest frequency that a CPU may take while the throttling loop acts.",
+        ("cpu",),
         lambda node: ((f'cpu="{each.cpu}"', each.max_khz) for each in node.frequencies),
     ),
     _one(
@@ -232,15 +255,30 @@ _FAMILIES: tuple[_Family, ...] = (
         "joulie_agent_requested_cap_watts",
         "gauge",
         "Cap asked for: all CPU packages, or each GPU board.",
+        ("device",),
         lambda node: _caps(node, enforced=False),
     ),
     _many(
         "joulie_agent_enforced_cap_watts",
         "gauge",
         "The same, read back from the device; absent where it is not in force.",
+        ("device",),
         lambda node: _caps(node, enforced=True),
     ),
-    _many("joulie_agent_control_result", "gauge", "1 for what became of a cap.", _results),
+    _many(
+        "joulie_agent_control_result",
+        "gauge",
+        "1 for what became of a cap.",
+        ("device", "result", "backend"),
+        _results,
+    ),
+    _many(
+        "joulie_agent_cap_missing",
+        "gauge",
+        "1 where a cap below the maximum is asked for and not in force, unless it is only simulated.",
+        ("device",),
+        _missing,
+    ),
     _one(
         "joulie_agent_drift_corrections_total",
         "counter",

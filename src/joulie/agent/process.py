@@ -32,7 +32,7 @@ PROBES_A_LEASE = 4  # so often the server is asked for a sign of life, where it 
 MISSED_TURNS = 5
 
 
-async def run(
+async def run(  # noqa: PLR0913 - each is a part of the world that tests or the demo replace
     cluster: Cluster,
     contact: ContactLog,
     settings: AgentSettings,
@@ -42,8 +42,14 @@ async def run(
     stop: asyncio.Event | None = None,
     host: HostDevices | None = None,
     put_back_s: float = PUT_BACK_S,
+    wall: Callable[[], float] = time.time,
+    look_s: float | None = None,
 ) -> int:
-    """Until SIGTERM, SIGINT or `stop`; then everything is put back as found. Exit code 1 where something is left."""
+    """Until SIGTERM, SIGINT or `stop`; then everything is put back as found. Exit code 1 where something is left.
+
+    `wall` is the time that its reports carry. Where that runs faster than seconds do, `look_s` says how often to look
+    what is due.
+    """
     log = Log("agent")
     stop = stop or stop_on_signals()
     shard = shard_of(settings)
@@ -52,7 +58,7 @@ async def run(
         raise SettingError("NODE_NAME", "", "the name of the node that this agent runs on (spec.nodeName)")
     http = HttpClient()
     view = View(Scope(settings, shard), _on_broken(log))
-    reporter = Reporter(cluster, view, reporter_name)
+    reporter = Reporter(cluster, view, reporter_name, wall)
     if not pool_mode and host is None:
         host = HostDevices(settings, catalogue)
     around = Surroundings(
@@ -63,6 +69,7 @@ async def run(
         reporter,
         contact.clock,
         boot_id="" if pool_mode else read_boot_id(),
+        wall=wall,
     )
     pool = Pool(around, render)
     metrics = AgentMetrics(pool, reporter, contact.clock)
@@ -76,7 +83,7 @@ async def run(
     log.info("agent started", mode=settings.mode, **_who(settings, shard.number))
     tasks = [
         asyncio.create_task(keep_up_to_date(cluster, view)),
-        asyncio.create_task(reporter.run()),
+        asyncio.create_task(reporter.run() if look_s is None else _report_every(reporter, look_s)),
         asyncio.create_task(_keep_contact(cluster, contact, settings)),
     ]
     left: list[str] = []
@@ -128,6 +135,12 @@ async def _keep_contact(cluster: Cluster, contact: ContactLog, settings: AgentSe
             except ClusterError:  # that it is not there is an answer, too; else the watches say what is wrong
                 age_s = None
         await asyncio.sleep(max(0.2, patience_s - (age_s or 0.0)) if age_s is not None else max(0.2, patience_s / 2))
+
+
+async def _report_every(reporter: Reporter, every_s: float) -> None:
+    while True:
+        await reporter.flush()
+        await asyncio.sleep(every_s)
 
 
 def _who(settings: AgentSettings, shard: int) -> dict[str, object]:

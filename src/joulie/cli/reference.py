@@ -10,7 +10,7 @@ from joulie.catalogue.builtin import CPUS, GPUS
 from joulie.cluster import crds
 from joulie.settings import COMPONENTS, Described, describe
 
-_NOTE = "<!-- Generated from {source}; after a change run: make generate -->\n"
+NOTE = "<!-- Generated from {source}; after a change run: make generate -->\n"
 
 
 _SETTINGS_INTRO = """\
@@ -36,7 +36,7 @@ def settings_page() -> str:
     """Every variable of every component, grouped as the code groups them."""
     page = [
         "# Settings",
-        _NOTE.format(source="src/joulie/settings"),
+        NOTE.format(source="src/joulie/settings"),
         _SETTINGS_INTRO,
     ]
     for component, settings_class in COMPONENTS.items():
@@ -46,7 +46,7 @@ def settings_page() -> str:
                 page.append(f"### {_heading(part)}\n")
             page.append(f"{(part.__doc__ or '').strip()}\n")
             rows = [[f"`{s.variable}`", _code(s.default), s.meaning, s.allowed] for s in settings]
-            page.append(_table(["variable", "default", "meaning", "allowed"], rows))
+            page.append(table(["variable", "default", "meaning", "allowed"], rows))
     return "\n".join(page)
 
 
@@ -71,14 +71,14 @@ def api_page() -> str:
     """Every field of every API object, from the schemas in the CustomResourceDefinitions."""
     page = [
         "# API objects",
-        _NOTE.format(source="src/joulie/model/api"),
+        NOTE.format(source="src/joulie/model/api"),
         _API_INTRO,
     ]
     for kind, crd in zip(crds.KINDS, crds.crds(), strict=True):
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         page.append(f"## {kind.kind}\n")
         page.append(f"{schema['description']} `kubectl get {kind.plural}`, short `{kind.short}`.\n")
-        page.append(_table(["field", "type", "allowed", "meaning"], _field_rows(schema)))
+        page.append(table(["field", "type", "allowed", "meaning"], _field_rows(schema)))
     return "\n".join(page)
 
 
@@ -127,17 +127,17 @@ def catalogue_page() -> str:
     curves = [[c.name, *(f"{watts:g}" for watts in c.node_curve_w)] for c in CPUS if c.node_curve_w]
     return "\n".join([
         "# Hardware catalogue",
-        _NOTE.format(source="src/joulie/catalogue/builtin.py"),
+        NOTE.format(source="src/joulie/catalogue/builtin.py"),
         _CATALOGUE_INTRO,
         "## CPUs\n",
         "For each socket.\n",
-        _table(["model", "cores", "base / boost GHz", "TDP W", "cTDP W", "evidence", "source"], cpus),
+        table(["model", "cores", "base / boost GHz", "TDP W", "cTDP W", "evidence", "source"], cpus),
         "## Power curves\n",
         "Watts of a two-socket server at the wall, by load, as published by SPEC.\n",
-        _table(["model", "idle", *(f"{load} %" for load in range(10, 101, 10))], curves),
+        table(["model", "idle", *(f"{load} %" for load in range(10, 101, 10))], curves),
         "## GPUs\n",
         "For each board.\n",
-        _table(["model", "vendor", "power limit W", "aliases", "evidence", "source"], gpus),
+        table(["model", "vendor", "power limit W", "aliases", "evidence", "source"], gpus),
         "## Add your own\n",
         "`HARDWARE_CATALOG_PATH` names a TOML file; its entries go before those above.\n",
         f"```toml\n{CATALOGUE_EXAMPLE}```\n",
@@ -174,7 +174,7 @@ def _range(low: float | None, high: float | None) -> str:
     return f"up to {high:g}" if low is None else f"{low:g} to {high:g}"
 
 
-def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+def table(head: list[str], rows: Iterable[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"
 

@@ -15,6 +15,19 @@ CLASSES = (PERFORMANCE, STANDARD)
 NODES_AT_ONCE = 50  # a tenth of a millisecond, after which requests that came are answered
 _NEVER = -1
 Lines = Callable[[int, str], Iterator[str]]  # of a row and its labels
+Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
+_OF_NODES: dict[str, Described] = {
+    name: (f"joulie_scheduler_{name}", "gauge", meaning, labels)
+    for name, meaning, labels in (
+        ("final_node_score", "Score that the scheduler was last told.", ("node", "workload_class")),
+        ("node_headroom_score", "Percent of the power budget that is free, recent pods counted.", ("node",)),
+        (
+            "stale_twin_data",
+            "1 where a node's twin is too old, undated or missing, and its score neutral.",
+            ("node",),
+        ),
+    )
+}
 _BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -23,6 +36,7 @@ class ExtenderMetrics:
 
     def __init__(self, board: ScoreBoard, now_s: Callable[[], float]) -> None:
         self.registry = CollectorRegistry()
+        self._described: list[Described] = []
         self._board, self._now_s = board, now_s
         self._last_scores = {name: np.zeros(0, dtype=np.int16) for name in CLASSES}
         self._answered = {verb: self._timed(verb) for verb in ("filter", "prioritize")}
@@ -74,16 +88,13 @@ class ExtenderMetrics:
         def staleness(row: int, labels: str) -> Iterator[str]:
             yield f"{{{labels}}} {int(not fresh[row])}\n"
 
-        yield from _series("final_node_score", "Score that the scheduler was last told.", rows, scores)
-        yield from _series(
-            "node_headroom_score", "Percent of the power budget that is free, recent pods counted.", rows, headrooms
-        )
-        yield from _series(
-            "stale_twin_data",
-            "1 where a node's twin is too old, undated or missing, and its score neutral.",
-            rows,
-            staleness,
-        )
+        yield from _series("final_node_score", rows, scores)
+        yield from _series("node_headroom_score", rows, headrooms)
+        yield from _series("stale_twin_data", rows, staleness)
+
+    def described(self) -> list[Described]:
+        """Every metric, for the reference."""
+        return [*self._described, *_OF_NODES.values()]
 
     def _timed(self, verb: str) -> dict[str, tuple[Counter, Histogram]]:
         name, labels = f"joulie_scheduler_{verb}", ["workload_class"]
@@ -91,17 +102,23 @@ class ExtenderMetrics:
         seconds = Histogram(
             f"{name}_duration_seconds", f"Time to answer {verb}.", labels, registry=self.registry, buckets=_BUCKETS
         )
+        self._described += [
+            (f"{name}_requests_total", "counter", f"{verb} requests, by the pod's class.", tuple(labels)),
+            (f"{name}_duration_seconds", "histogram", f"Time to answer {verb}.", tuple(labels)),
+        ]
         return {each: (requests.labels(each), seconds.labels(each)) for each in CLASSES}
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        self._described.append((f"joulie_scheduler_{name}_total", "counter", meaning, labels))
         return Counter(f"joulie_scheduler_{name}", meaning, labels, registry=self.registry)
 
     def _gauge(self, name: str, meaning: str) -> Gauge:
+        self._described.append((f"joulie_scheduler_{name}", "gauge", meaning, ()))
         return Gauge(f"joulie_scheduler_{name}", meaning, registry=self.registry)
 
 
-def _series(name: str, meaning: str, rows: Sequence[tuple[str, int]], lines: Lines) -> Iterator[bytes]:
-    metric = f"joulie_scheduler_{name}"
+def _series(name: str, rows: Sequence[tuple[str, int]], lines: Lines) -> Iterator[bytes]:
+    metric, _, meaning, _ = _OF_NODES[name]
     yield f"# HELP {metric} {meaning}\n# TYPE {metric} gauge\n".encode()
     for start in range(0, len(rows), NODES_AT_ONCE):
         yield "".join(

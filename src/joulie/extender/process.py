@@ -30,7 +30,7 @@ from joulie.settings import ExtenderSettings
 FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
 # News of pods come by the hundred a second, and each alone would cost as much as a request. Taken together they cost
 # little, and what is on its way meanwhile is expected (`ExpectedPods`). Nodes and twins are taken at once.
-PODS_TOGETHER_S = 0.02
+PODS_TOGETHER_S = 0.1
 # The objects of a cluster live long and hold no cycles: looking through them for garbage would stall requests.
 _GC_THRESHOLDS = (50_000, 20, 100)
 
@@ -82,9 +82,16 @@ class Extender:
         self._log.warning("object cannot be read, it counts as absent", kind=resource.kind, object=key, reason=reason)
 
 
-async def run(extender: Extender, settings: ExtenderSettings, cluster: Cluster | None, watch_log: ContactLog) -> int:
-    """Until SIGTERM or SIGINT; exit code 0. Without a cluster it serves what it was given."""
-    stop = stop_on_signals()
+async def run(
+    extender: Extender,
+    settings: ExtenderSettings,
+    cluster: Cluster | None,
+    watch_log: ContactLog,
+    *,
+    stop: asyncio.Event | None = None,
+) -> int:
+    """Until SIGTERM, SIGINT or `stop`; exit code 0. Without a cluster it serves what it was given."""
+    stop = stop or stop_on_signals()
     gc.set_threshold(*_GC_THRESHOLDS)
     metrics = extender.metrics
     watch_log.on_relist = lambda kind: metrics.relists.labels(kind).inc()

@@ -17,6 +17,7 @@ from joulie.control.policies.interface import Policy
 from joulie.errors import JoulieError
 from joulie.logs import Log
 from joulie.model.names import COOLING_ZONE_LABEL, RACK_LABEL
+from joulie.model.snapshot import Telemetry
 from joulie.operator.apply import Applier, Outcome
 from joulie.operator.events import event
 from joulie.operator.metrics import OperatorMetrics
@@ -55,9 +56,11 @@ class Operator:
         identity: str,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.metrics = OperatorMetrics(self._is_leader)
+        self.metrics = OperatorMetrics(self._is_leader, settings.power_budget_w)
         self.state = ClusterState(self._on_broken)
         self.last_turn_s: float | None = None  # of the last decision, or when it last was another's turn
+        self.telemetry = Telemetry()  # of the last decision, as is the plan: for those who look on
+        self.plan: Plan | None = None
         self._cluster = cluster
         self._settings = settings
         self._brain = brain
@@ -167,6 +170,7 @@ class Operator:
             catalogue=brain.catalogue,
         )
         self._collector.record(plan.twins, now_s)
+        self.telemetry, self.plan = telemetry, plan
         return plan, now_s
 
     def pending_jobs(self, plan: Plan, now_s: float) -> list[Job]:
@@ -174,7 +178,7 @@ class Operator:
         return all_jobs(plan, self.state.nodes, self.state.twins, self._settings, now_s)
 
     async def _apply(self, plan: Plan, now_s: float, spread: bool) -> Outcome:
-        self.metrics.plan = plan
+        self.metrics.show(plan, self.state.nodes, self.state.twins)
         wanted = self.pending_jobs(plan, now_s)
         refreshes = [job for job in wanted if job.refresh_only and spread]
         at_once = [job for job in wanted if not (job.refresh_only and spread)]
@@ -256,6 +260,10 @@ class Operator:
     def _on_broken(self, resource: Resource, key: str, reason: str) -> None:
         self.metrics.broken_seen.labels(resource.kind).inc()
         self._log.warning("object cannot be read, it counts as absent", kind=resource.kind, object=key, reason=reason)
+
+    @property
+    def leads(self) -> bool:
+        return self._is_leader()
 
     def _is_leader(self) -> bool:
         return self._lead_left_s() > 0

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from joulie.control.density import density_parts
 from joulie.control.plan import Plan
+from joulie.model.api import NodeTwin
+from joulie.model.names import RACK_LABEL
+from joulie.model.rfc3339 import parse_time_s
+from joulie.model.snapshot import Node
 from joulie.operator.apply import Outcome
 
 _STATES = ("performance", "eco", "draining")
 _PROFILES = ("performance", "eco")
+Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
+_DURATION = "joulie_operator_reconcile_duration_seconds"
+_DURATION_HELP = "Time of one decision and its writes."
+
+
+class _Shown(NamedTuple):
+    """A plan, and what the cluster said of its nodes when it was made."""
+
+    plan: Plan
+    labels: list[str]  # node and rack of each row of the plan's twins, as text; no rack: an empty one
+    twins: Mapping[str, NodeTwin]  # as they are, not as they were: an agent may have spoken since
+
+
+class _Family(NamedTuple):
+    """One metric of nodes: how it is called, and its series as text after the name."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    series: Callable[[_Shown], Iterable[str]]
 
 
 class OperatorMetrics:
     """What Prometheus scrapes from the operator (SPEC 5)."""
 
-    def __init__(self, is_leader: Callable[[], bool]) -> None:
+    def __init__(self, is_leader: Callable[[], bool], power_budget_w: float = 0.0) -> None:
         self.registry = CollectorRegistry()
-        self.plan: Plan | None = None
+        self._described: list[Described] = []
+        self._shown: _Shown | None = None
         self._is_leader = is_leader
         self._gauge("leader", "1 while this operator leads.").set_function(lambda: float(is_leader()))
+        self._gauge("power_budget_watts", "What the power of all nodes is compared with; 0 is none.").set(
+            power_budget_w
+        )
         self.reconcile_seconds = Histogram(
-            "joulie_operator_reconcile_duration_seconds",
-            "Time of one decision and its writes.",
+            _DURATION,
+            _DURATION_HELP,
             ["part"],
             registry=self.registry,
             buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120),
@@ -47,37 +77,119 @@ class OperatorMetrics:
             self.api_writes.labels(verb, resource).inc(number)
         self.write_errors.inc(len(outcome.failed))
 
+    def show(self, plan: Plan, nodes: Mapping[str, Node], twins: Mapping[str, NodeTwin]) -> None:
+        """This plan from now on, with what is known of its nodes; `twins` is looked at again with every scrape."""
+        names = plan.twins.nodes
+        racks = [nodes[name].labels.get(RACK_LABEL, "") if name in nodes else "" for name in names]
+        labels = [f'{{node="{name}",rack="{rack}"}}' for name, rack in zip(names, racks, strict=True)]
+        self._shown = _Shown(plan, labels, twins)
+
     def page(self) -> bytes:
         """The text that a scrape gets."""
-        plan = self.plan if self._is_leader() else None  # what another decides is the other's to show
-        return generate_latest(self.registry) + "".join(_node_series(plan)).encode()
+        shown = self._shown if self._is_leader() else None  # what another decides is the other's to show
+        return generate_latest(self.registry) + "".join(_node_series(shown)).encode()
+
+    def described(self) -> list[Described]:
+        """Every metric, for the reference."""
+        of_nodes = [(family.name, "gauge", family.help, family.labels) for family in _FAMILIES]
+        return [*self._described, (_DURATION, "histogram", _DURATION_HELP, ("part",)), *of_nodes]
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        self._described.append((f"joulie_operator_{name}_total", "counter", meaning, labels))
         return Counter(f"joulie_operator_{name}", meaning, labels, registry=self.registry)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        self._described.append((f"joulie_operator_{name}", "gauge", meaning, labels))
         return Gauge(f"joulie_operator_{name}", meaning, labels, registry=self.registry)
 
 
-def _node_series(plan: Plan | None) -> Iterator[str]:
+def _node_series(shown: _Shown | None) -> Iterator[str]:
     """30,000 series take prometheus-client 0.3 s of the process; as text they take a tenth of that."""
-    if plan is None:
+    if shown is None:
         return
-    yield "# HELP joulie_operator_node_state 1 for the state a node is in.\n"
-    yield "# TYPE joulie_operator_node_state gauge\n"
-    for node, current in zip(plan.twins.nodes, plan.twins.states, strict=True):
+    for name, meaning, _, series in _FAMILIES:
+        yield f"# HELP {name} {meaning}\n# TYPE {name} gauge\n" + "".join([name + line for line in series(shown)])
+
+
+def _reported_s(twin: NodeTwin | None) -> float:
+    """When the node's agent last spoke, by its own clock; 0: never."""
+    control = twin.status.control_status if twin and twin.status else None
+    said = control.cpu or control.gpu if control else None
+    return _time_s(said.updated_at) if said and said.updated_at else 0.0
+
+
+@lru_cache(maxsize=1024)  # thousands of nodes, but no more seconds than there are between two reports of one
+def _time_s(text: str) -> float:
+    try:
+        return parse_time_s(text)
+    except ValueError:
+        return 0.0
+
+
+def _states(shown: _Shown) -> Iterator[str]:
+    for node, current in zip(shown.plan.twins.nodes, shown.plan.twins.states, strict=True):
         for state in _STATES:
-            yield f'joulie_operator_node_state{{node="{node}",state="{state}"}} {int(state == current)}\n'
-    yield "# HELP joulie_operator_node_profile_label 1 for the profile that a node's label says.\n"
-    yield "# TYPE joulie_operator_node_profile_label gauge\n"
-    for assignment in plan.assignments:
+            yield f'{{node="{node}",state="{state}"}} {int(state == current)}\n'
+
+
+def _profiles(shown: _Shown) -> Iterator[str]:
+    for assignment in shown.plan.assignments:
         for profile in _PROFILES:
             value = int(profile == assignment.profile)
-            yield f'joulie_operator_node_profile_label{{node="{assignment.node}",profile="{profile}"}} {value}\n'
-    yield "# HELP joulie_operator_node_compute_density Compute relative to the densest node in scope, 0 to 1.\n"
-    yield "# TYPE joulie_operator_node_compute_density gauge\n"
-    machines = [assignment.machine for assignment in plan.assignments]
+            yield f'{{node="{assignment.node}",profile="{profile}"}} {value}\n'
+
+
+def _densities(shown: _Shown) -> Iterator[str]:
+    machines = [assignment.machine for assignment in shown.plan.assignments]
     for machine, parts in zip(machines, density_parts(machines), strict=True):
         for component, part in zip(("cpu", "gpu"), parts, strict=True):
-            labels = f'node="{machine.node}",component="{component}"'
-            yield f"joulie_operator_node_compute_density{{{labels}}} {part:g}\n"
+            yield f'{{node="{machine.node}",component="{component}"}} {part:g}\n'
+
+
+def _reports(shown: _Shown) -> Iterator[str]:
+    for node in shown.plan.twins.nodes:
+        yield f'{{node="{node}"}} {_reported_s(shown.twins.get(node)):.0f}\n'
+
+
+def _pue(shown: _Shown) -> Iterator[str]:
+    if shown.plan.twins.estimated_pue is not None:
+        yield f" {shown.plan.twins.estimated_pue:.6g}\n"
+
+
+def _column(name: str, meaning: str, column: str) -> _Family:
+    """A number that the twin has of every node."""
+
+    def series(shown: _Shown) -> list[str]:
+        values = shown.plan.twins.columns[column]
+        return [f"{labels} {value:.7g}\n" for labels, value in zip(shown.labels, values, strict=True)]
+
+    return _Family(f"joulie_operator_node_{name}", meaning, ("node", "rack"), series)
+
+
+_FAMILIES: tuple[_Family, ...] = (
+    _Family("joulie_operator_node_state", "1 for the state a node is in.", ("node", "state"), _states),
+    _Family(
+        "joulie_operator_node_profile_label",
+        "1 for the profile that a node's label says.",
+        ("node", "profile"),
+        _profiles,
+    ),
+    _Family(
+        "joulie_operator_node_compute_density",
+        "Compute relative to the densest node in scope, 0 to 1.",
+        ("node", "component"),
+        _densities,
+    ),
+    _column("power_watts", "Power of a node's CPUs and GPUs, from the best source that speaks for it.", "measured_w"),
+    _column("capped_power_watts", "The most that a node's caps allow.", "capped_w"),
+    _column("headroom_score", "Room for more power under the caps, as the twin predicts it, 0 to 100.", "headroom"),
+    _column("cooling_stress_score", "Cooling capacity in use, as the twin predicts it, 0 to 100.", "cooling_stress"),
+    _column("psu_stress_score", "Load of the rack's supply, 0 to 100; without a rack, of all nodes.", "psu_stress"),
+    _Family(
+        "joulie_operator_agent_report_timestamp_seconds",
+        "When a node's agent last said what became of its caps; 0: never.",
+        ("node",),
+        _reports,
+    ),
+    _Family("joulie_operator_estimated_pue", "Facility power over IT power; absent while unknown.", (), _pue),
+)

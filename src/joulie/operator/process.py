@@ -64,7 +64,7 @@ class _ElectionLog(LeaderHooks):
             self._log.warning("election call failed, it is tried again", error=str(error))
 
 
-async def run(
+async def run(  # noqa: PLR0913 - each is a part of the world that tests or the demo replace
     cluster: Cluster,
     election: Cluster,
     settings: OperatorSettings,
@@ -74,6 +74,7 @@ async def run(
     *,
     attach: Callable[[Operator], Attached] | None = None,
     stop: asyncio.Event | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> int:
     """Until SIGTERM, SIGINT or `stop`; exit code 0. `election` is its own connection, so writes cannot delay it."""
     stop = stop or stop_on_signals()
@@ -86,8 +87,8 @@ async def run(
         times=place.lease_times,
         hooks=hooks,
     )
-    collector = TelemetryCollector(settings, time.time)
-    operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity)
+    collector = TelemetryCollector(settings, clock)
+    operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity, clock)
     if watch_log is not None:
         watch_log.on_relist = lambda kind: operator.metrics.relists.labels(kind).inc()
         watch_log.on_error = lambda kind: operator.metrics.watch_errors.labels(kind).inc()
@@ -95,7 +96,7 @@ async def run(
     server = await serve(
         settings.metrics_addr,
         operator.metrics.page,
-        lambda: _sick(operator, settings, elector.is_leader),
+        lambda: _sick(operator, settings, elector.is_leader, clock()),
         lambda: None if operator.state.synced else "not all objects are known yet",
         attached.routes if attached is not None else (),
     )
@@ -158,10 +159,10 @@ async def run_once(
         await collector.close()
 
 
-def _sick(operator: Operator, settings: OperatorSettings, is_leader: Callable[[], bool]) -> str | None:
+def _sick(operator: Operator, settings: OperatorSettings, is_leader: Callable[[], bool], now_s: float) -> str | None:
     """A leader must decide; one that waits for its turn is healthy."""
     if not is_leader() or operator.last_turn_s is None:
         return None
-    silent_s = time.time() - operator.last_turn_s
+    silent_s = now_s - operator.last_turn_s
     limit_s = MISSED_DECISIONS * max(settings.decision.plan.reconcile_interval_s, 10.0)
     return f"no decision for {silent_s:.0f} s" if silent_s > limit_s else None

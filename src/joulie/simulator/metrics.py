@@ -12,6 +12,7 @@ from joulie.simulator.hardware import SimulatedNode
 from joulie.simulator.simulation import Simulation
 
 NODES_AT_ONCE = 500
+Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
 
 
 class MetricsPage:
@@ -41,6 +42,15 @@ class MetricsPage:
                 yield "".join([f"{name}{label}{value:.10g}\n" for label, value in part]).encode()
 
 
+def described(simulation: Simulation) -> list[Described]:
+    """Every metric, for the reference."""
+    of_all = [(f"joulie_sim_{name}", sort, meaning, ()) for name, meaning, sort, _ in _numbers(simulation)]
+    of_nodes = [
+        (f"joulie_sim_node_{name}", sort, meaning, ("node",)) for name, meaning, sort, _ in _of_nodes(simulation)
+    ]
+    return [*of_all, *of_nodes]
+
+
 def _of_nodes(simulation: Simulation) -> Iterator[tuple[str, str, str, Numbers]]:
     fleet = simulation.fleet
     cpus, gpus = fleet.cpus, fleet.gpus
@@ -68,9 +78,9 @@ def _of_nodes(simulation: Simulation) -> Iterator[tuple[str, str, str, Numbers]]
         yield name, meaning, "counter", values
 
 
-def _of_all(simulation: Simulation) -> Iterator[str]:
+def _numbers(simulation: Simulation) -> tuple[tuple[str, str, str, float], ...]:
     cooling = simulation.facility.cooling
-    numbers = (
+    return (
         ("nodes", "Simulated nodes.", "gauge", len(simulation.nodes)),
         ("steps_total", "Steps since the start.", "counter", simulation.steps),
         ("simulated_seconds_total", "Simulated time since the start.", "counter", simulation.elapsed_s),
@@ -80,7 +90,10 @@ def _of_all(simulation: Simulation) -> Iterator[str]:
         ("facility_ambient_celsius", "Mean air at the inlets.", "gauge", float(cooling.inlet_c.mean())),
         ("facility_outside_celsius", "Air outside the building.", "gauge", simulation.settings.outside_c),
     )
-    for name, meaning, sort, value in numbers:
+
+
+def _of_all(simulation: Simulation) -> Iterator[str]:
+    for name, meaning, sort, value in _numbers(simulation):
         yield f"# HELP joulie_sim_{name} {meaning}\n# TYPE joulie_sim_{name} {sort}\njoulie_sim_{name} {value:.10g}\n"
 
 
