@@ -20,6 +20,8 @@ from testbed.unavailable import ControlPlaneUnavailable
 
 KUBERNETES_VERSION = "v1.36.3"
 ETCD_VERSION = "v3.6.16"
+HELM_VERSION = "v3.19.4"
+HELM_KNOWS_MINOR = 34  # the Kubernetes that it takes for granted where there is no cluster, as in its releases
 
 
 class Source(NamedTuple):
@@ -36,8 +38,9 @@ SOURCES = {
         name: Source("k8s.io/kubernetes", KUBERNETES_VERSION, f"k8s.io/kubernetes/cmd/{name}")
         for name in ("kube-apiserver", "kube-scheduler", "kubectl")
     },
+    "helm": Source("helm.sh/helm/v3", HELM_VERSION, "helm.sh/helm/v3/cmd/helm"),
 }
-# What a running control plane needs; kubectl, two minutes more, is built when somebody asks for it.
+# What a running control plane needs; kubectl and Helm, two minutes each, are built when somebody asks for them.
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler")
 
 
@@ -54,7 +57,7 @@ def binary(name: str, report: Report = say) -> Path:
 
 def binaries(names: Sequence[str] = CONTROL_PLANE, report: Report = say) -> dict[str, Path]:
     """The same for several. Milliseconds when they are there; processes that come meanwhile wait for the builder."""
-    paths = {name: binary_folder() / name for name in names}
+    paths = {name: _folder_of(name) / name for name in names}
     if _missing(paths):
         try:
             with locked(binary_folder(), lambda: report("another process is building; waiting for it")):
@@ -66,8 +69,16 @@ def binaries(names: Sequence[str] = CONTROL_PLANE, report: Report = say) -> dict
 
 def binary_folder() -> Path:
     """One folder for each set of versions and platform, so that an upgrade never meets an old binary."""
-    machine = f"{platform.system()}-{platform.machine()}".lower()
-    return cache_folder() / f"kubernetes-{KUBERNETES_VERSION}_etcd-{ETCD_VERSION}_{machine}"
+    return cache_folder() / f"kubernetes-{KUBERNETES_VERSION}_etcd-{ETCD_VERSION}_{_machine()}"
+
+
+def _folder_of(name: str) -> Path:
+    """Helm has a folder of its own: a newer one is no reason to build Kubernetes again."""
+    return cache_folder() / f"helm-{HELM_VERSION}_{_machine()}" if name == "helm" else binary_folder()
+
+
+def _machine() -> str:
+    return f"{platform.system()}-{platform.machine()}".lower()
 
 
 def _missing(paths: dict[str, Path]) -> dict[str, Path]:
@@ -78,13 +89,14 @@ def _build(targets: dict[str, Path], report: Report) -> None:
     if not targets:
         return  # somebody else built them while we waited
     started_s = time.monotonic()
-    report(f"building {', '.join(targets)} from source: minutes the first time, kept in {binary_folder()}")
+    report(f"building {', '.join(targets)} from source: minutes the first time, kept in {cache_folder()}")
     tool = go_tool(cache_folder(), report)
     for number, (name, path) in enumerate(targets.items(), start=1):
         source = SOURCES[name]
         begun_s = time.monotonic()
         what = f"[{number}/{len(targets)}] {name} {source.version}"
         report(f"{what} …")
+        path.parent.mkdir(parents=True, exist_ok=True)
         with appearing(path) as unfinished:
             _build_one(tool, source, unfinished, lambda: report(f"{what} … {_since(begun_s)}"))  # noqa: B023
         report(f"{what} done in {_since(begun_s)}")
@@ -119,6 +131,13 @@ def _wrapper_module(tool: Path, source: Source, folder: Path) -> str:
 
 def _version_flags(source: Source) -> list[str]:
     """Without these Kubernetes calls itself v0.0.0-master, which kubectl and Helm refuse to parse."""
+    if source.package.endswith("/helm"):
+        known = {"k8sVersionMajor": "1", "k8sVersionMinor": f"{HELM_KNOWS_MINOR}"}
+        packages = ("pkg/chartutil", "pkg/lint/rules")
+        flags = [
+            f"-X {source.module}/{package}.{name}={value}" for package in packages for name, value in known.items()
+        ]
+        return [f"-X {source.module}/internal/version.version={source.version}", *flags]
     if source.module != "k8s.io/kubernetes":
         return []
     major, minor, _ = source.version.removeprefix("v").split(".")

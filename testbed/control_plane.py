@@ -191,6 +191,7 @@ class ControlPlane:
             f"--service-account-issuer={self.url}",
             f"--token-auth-file={self._token_file}",
             "--authorization-mode=RBAC",
+            "--allow-privileged=true",  # as every installer sets it; pod security standards decide
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--disable-admission-plugins={ADMISSION_OFF}",
             "--endpoint-reconciler-type=none",  # nobody routes to the service `kubernetes`, and loopback is refused

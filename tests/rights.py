@@ -1,4 +1,4 @@
-"""The rights in `deploy/rbac`, given to accounts of a test's own, whole or with a part missing."""
+"""The rights that the chart gives, given to accounts of a test's own, whole or with a part missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Manifest = dict[str, Any]
 
-FOLDER = Path(__file__).parents[1] / "deploy" / "rbac"
+FOLDER = Path(__file__).parents[1] / "deploy" / "chart" / "joulie" / "files" / "rbac"
 NAMESPACE = "joulie-system"
 PATIENCE_S = 20.0
 
@@ -34,7 +34,7 @@ class Right(NamedTuple):
 
 
 class Rights:
-    """What a file of `deploy/rbac` grants to its account."""
+    """What one of these files grants to its account."""
 
     def __init__(self, component: str) -> None:
         self.account = f"joulie-{component}"

@@ -49,16 +49,16 @@ def test_check_names_every_drifted_file_and_the_remedy(tmp_path: Path) -> None:
     assert run(generate.command, ["--root", str(tmp_path)]).exit_code == 0
     assert run(generate.command, ["--check", "--root", str(tmp_path)]).exit_code == 0
     (tmp_path / "docs/reference/api.md").write_text("by hand")
-    (tmp_path / "deploy/crds/nodetwins.joulie.io.yaml").unlink()
-    (tmp_path / "deploy/crds/gone.joulie.io.yaml").write_text("")
+    (tmp_path / "deploy/chart/joulie/crds/nodetwins.joulie.io.yaml").unlink()
+    (tmp_path / "deploy/chart/joulie/crds/gone.joulie.io.yaml").write_text("")
 
     result = run(generate.command, ["--check", "--root", str(tmp_path)])
 
     assert result.exit_code == 1
     named = [line.partition(":")[0] for line in result.stderr.splitlines()]
     assert named == [
-        "deploy/crds/gone.joulie.io.yaml",
-        "deploy/crds/nodetwins.joulie.io.yaml",
+        "deploy/chart/joulie/crds/gone.joulie.io.yaml",
+        "deploy/chart/joulie/crds/nodetwins.joulie.io.yaml",
         "docs/reference/api.md",
     ]
     assert all("make generate" in line for line in result.stderr.splitlines())

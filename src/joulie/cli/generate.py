@@ -10,20 +10,27 @@ from pathlib import Path
 
 import click
 
+from joulie.cli.chart_schema import values_schema
+from joulie.cli.chart_settings import settings_json
 from joulie.cli.command_reference import cli_reference
+from joulie.cli.metrics_reference import metrics_page
 from joulie.cli.reference import api_page, catalogue_page, settings_page
 from joulie.cluster.crds import crd_yaml, crds
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-CRD_FOLDER = "deploy/crds"
+CHART = "deploy/chart/joulie"
+CRD_FOLDER = f"{CHART}/crds"  # the chart installs them, and nothing else needs a copy
 HINT = "run: make generate"
 
 # Path in the repository → what makes its text. One line here is all that another page needs.
 PAGES: dict[str, Callable[[], str]] = {
+    f"{CHART}/values.schema.json": values_schema,
+    f"{CHART}/files/settings.json": settings_json,
     "docs/reference/settings.md": settings_page,
     "docs/reference/api.md": api_page,
     "docs/reference/catalogue.md": catalogue_page,
     "docs/reference/cli.md": cli_reference,
+    "docs/reference/metrics.md": metrics_page,
 }
 
 

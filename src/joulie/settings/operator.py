@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from joulie.settings.decision import DecisionSettings
 from joulie.settings.loading import group, setting
-from joulie.settings.parsing import ADDRESS, BOOLEAN, DURATION, TEXT, URL, Parser, integer, number, one_of
+from joulie.settings.parsing import ADDRESS, BOOLEAN, DURATION, TEXT, TEXT_LIST, URL, Parser, integer, number, one_of
 
 _POWER_SOURCE = one_of("static", "http", "prometheus")
 
@@ -103,3 +103,11 @@ class OperatorSettings:
         number(0, 1e12),
         "What the dashboard compares with; 0 is none. Enforces nothing.",
     )
+    dashboard: bool = setting("DASHBOARD", "true", BOOLEAN, "Serve the dashboard beside the metrics; it only reads.")
+    dashboard_hosts: tuple[str, ...] = setting(
+        "DASHBOARD_HOSTS",
+        "",
+        TEXT_LIST,
+        "Public names the dashboard answers to besides addresses and names inside the cluster; * is any.",
+    )
+    cluster_name: str = setting("CLUSTER_NAME", "", TEXT, "What the dashboard calls this cluster.")
