@@ -9,7 +9,7 @@ import threading
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.control_plane", "tests.prometheus_server"]
+pytest_plugins = ["tests.browser", "tests.control_plane", "tests.prometheus_server"]
 
 _PATIENT = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

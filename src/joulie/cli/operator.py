@@ -115,6 +115,7 @@ def _on_cluster(
     import socket
     from pathlib import Path
 
+    from joulie.cli.operator_dashboard import beside
     from joulie.cluster.credentials import find_credentials
     from joulie.cluster.kubernetes import KubernetesCluster
     from joulie.cluster.lease import unique_identity
@@ -131,7 +132,8 @@ def _on_cluster(
         try:
             if once:
                 return await run_once(cluster, settings, brain, place, _show if dry_run else None)
-            return await run(cluster, election, settings, brain, place, watch_log)
+            attach = beside(settings, brain, place.identity) if settings.dashboard else None
+            return await run(cluster, election, settings, brain, place, watch_log, attach=attach)
         finally:
             await cluster.close()
             await election.close()

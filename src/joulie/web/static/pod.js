@@ -1,0 +1,90 @@
+// One pod: what every node scores for it, term by term, best first.
+
+import { chip, h, isolate, nodeLink, refill, say } from "./dom.js";
+import { count, fixed, plain, signed, watts } from "./format.js";
+import { emptyRow, table } from "./node.js";
+import { ask } from "./store.js";
+
+const PAGE = 50;
+const MOST = 500; // the server gives no more at once
+const ASKED_AGAIN_MS = 5000;
+const TITLES = ["", "node", "state", "score", "headroom", "cooling", "trend", "profile", "relief", "pod adds", "remark"];
+
+export function podPage(store, namespace, name) {
+  const heading = h("h1", {}, isolate(`${namespace}/${name}`));
+  const about = h("p", { class: "dim about" });
+  const goes = h("p", { class: "reason" });
+  const rows = h("tbody");
+  const more = h("button", { type: "button", class: "more", hidden: true });
+  const rest = h("p", { class: "dim" });
+  const panel = h("section", { class: "panel", "aria-labelledby": "scores-title" },
+    h("h2", { id: "scores-title" }, "Score on every node"),
+    h("p", { class: "dim" }, "score = 0.7 × headroom with the pod + cooling + trend + profile + relief, within 0 and 100; 50 where no fresh twin speaks"),
+    table("Scores", TITLES, rows, "scores"), more, rest);
+  const root = h("div", { class: "page" }, h("nav", { class: "crumbs", "aria-label": "Path" }, h("a", { href: "#/" }, "Overview"), " / pod"), heading, about, goes, panel);
+  panel.hidden = true;
+  let shown = PAGE;
+  let ended = false;
+  let busy = false;
+
+  async function refresh() {
+    if (busy) return;
+    busy = true;
+    try {
+      const pod = await ask(`pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}?limit=${shown}`);
+      if (!ended) show(pod);
+    } catch (error) {
+      if (!ended && panel.hidden) say(about, `${error.message}.`);
+    } finally {
+      busy = false;
+    }
+  }
+
+  function show(pod) {
+    panel.hidden = false;
+    const asks = [`${plain(pod.cpuCores, 2)} cores`, pod.gpus ? `${plain(pod.gpus)} GPUs` : ""].filter(Boolean).join(", ");
+    say(about, [pod.performanceOnly && pod.workloadClass !== "performance" ? `${pod.workloadClass}, kept off eco by its node affinity` : pod.workloadClass, asks, pod.terminating ? "terminating" : ""].filter(Boolean).join(" · "));
+    const best = pod.nodes[0];
+    const open = pod.open > 0 && best;
+    refill(goes, [pod.node, open && best.node, open && best.score], () => (pod.node ? ["Runs on ", nodeLink(pod.node), "."] : open ? ["Waits; would go to ", nodeLink(best.node), ` (score ${best.score.toFixed(1)}).`] : ["Waits; no node would take it."]));
+    refill(rows, [pod.nodes, pod.node], () => (pod.nodes.length ? pod.nodes.map((node) => scoreRow(node, pod.node)) : [emptyRow("There is no node.", TITLES.length)]));
+    more.hidden = pod.total <= pod.nodes.length || shown >= MOST;
+    say(more, `Show more of ${count(pod.total)} nodes`);
+    say(rest, pod.total > shown && shown >= MOST ? `The best ${count(pod.nodes.length)} of ${count(pod.total)} nodes; for all: joulie score` : "");
+  }
+
+  more.addEventListener("click", () => {
+    shown = Math.min(MOST, shown + PAGE * 2);
+    refresh();
+  });
+  refresh();
+  const timer = setInterval(() => { if (!document.hidden) refresh(); }, ASKED_AGAIN_MS);
+  return {
+    root,
+    title: `${namespace}/${name}`,
+    focus: heading,
+    repaint() {},
+    update() {},
+    end() {
+      ended = true;
+      clearInterval(timer);
+    },
+  };
+}
+
+function scoreRow(node, here) {
+  const terms = node.breakdown;
+  const shut = !node.feasible || node.misfit;
+  const bar = h("i");
+  bar.style.width = `${node.score}%`;
+  const remark = node.node === here ? "it runs here" : !node.feasible ? `rejected: ${node.reason}` : node.misfit || (terms ? "" : node.reason);
+  const term = (key, format) => h("td", {}, terms ? format(terms[key]) : "–");
+  return h("tr", { class: [node.node === here ? "here" : "", shut ? "shut" : ""].join(" ").trim() || null },
+    h("td", { class: "dim" }, String(node.place)),
+    h("th", { scope: "row" }, nodeLink(node.node)),
+    h("td", {}, chip(node.state)),
+    h("td", { class: "score" }, h("span", { class: "score-bar", "aria-hidden": "true" }, bar), h("b", {}, node.score.toFixed(1))),
+    h("td", {}, terms ? `${fixed(node.headroomBefore)} → ${fixed(terms.headroomScore)}` : "–"),
+    term("coolingTerm", signed), term("trendBonus", signed), term("profileBonus", signed), term("pressureRelief", signed), term("podMarginalW", watts),
+    h("td", { class: "remark" }, isolate(remark)));
+}
