@@ -101,7 +101,7 @@ def test_a_node_outside_the_selector_says_so(tmp_path: Path) -> None:
 
 def test_a_cap_that_the_agent_could_not_set_is_told() -> None:
     outcome = joulie("explain", "node", "cpu-a3", "-f", DEMO, *NOW)
-    assert "CPU cap blocked: limit locked by the BIOS; it counts as 100 %" in outcome.out
+    assert "the CPU cap of 60 % is not enforced: blocked, limit locked by the BIOS; it counts as 100 %" in outcome.out
 
 
 @pytest.mark.parametrize("ambient", ["20", "34.5"])

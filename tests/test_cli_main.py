@@ -64,9 +64,11 @@ def test_it_is_a_kubectl_plugin_too(tmp_path: Path) -> None:
     assert main.program_name("/usr/local/bin/kubectl-joulie") == "kubectl joulie"
     assert main.program_name("/usr/local/bin/joulie") == "joulie"
     plugin = Path(sys.executable).with_name("kubectl-joulie")
-    outcome = subprocess.run([plugin, "plan"], capture_output=True, text=True, check=False)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    outcome = subprocess.run([plugin, "plan"], capture_output=True, text=True, check=False, env=environment)
     assert outcome.returncode == 2
     assert "| kubectl joulie plan -f -" in outcome.stderr
+    outcome = subprocess.run([plugin, "plan", "x"], capture_output=True, text=True, check=False, env=environment)
     assert outcome.stderr.endswith("see: kubectl joulie plan --help\n")
 
 
@@ -102,9 +104,10 @@ def test_wrong_usage_is_one_line_with_a_hint_and_exit_code_2(arguments: tuple[st
 
 
 @pytest.mark.parametrize("command", [["plan"], ["twin"], ["score", "--pod", "a/b"], ["explain", "node", "a"]])
-def test_without_files_it_says_how_to_give_objects(command: list[str]) -> None:
-    outcome = joulie(*command)
+def test_without_cluster_and_files_it_says_how_to_give_either(command: list[str], tmp_path: Path) -> None:
+    outcome = joulie(*command, env={"HOME": str(tmp_path)})
     assert outcome.code == 2
+    assert "set KUBECONFIG or use --kubeconfig" in outcome.complaint
     assert "kubectl get nodes,pods -A -o json | joulie " in outcome.complaint
     assert "nodehardwares,nodetwins,nodepowerprofiles" in outcome.complaint
 
@@ -155,7 +158,7 @@ def test_a_catalogue_that_cannot_be_used_names_variable_and_file(
 
 
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
-    script = f"set -o pipefail; {sys.executable} -m joulie demo --print | head -n 1; exit $?"
+    script = f"set -o pipefail; {sys.executable} -m joulie tour --print | head -n 1; exit $?"
     outcome = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert outcome.stdout.startswith("# A small mixed data centre")
     assert outcome.stderr == ""
@@ -165,14 +168,14 @@ def test_a_closed_pipe_has_the_usual_exit_code() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
-        outcome = subprocess.run([*COMMAND, "demo", "--print"], stdout=closed, stderr=subprocess.PIPE, check=False)
+        outcome = subprocess.run([*COMMAND, "tour", "--print"], stdout=closed, stderr=subprocess.PIPE, check=False)
     assert (outcome.returncode, outcome.stderr) == (main.PIPE_CLOSED, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_is_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
-        outcome = subprocess.run([*COMMAND, "demo", "--print"], stdout=full, stderr=subprocess.PIPE, check=False)
+        outcome = subprocess.run([*COMMAND, "tour", "--print"], stdout=full, stderr=subprocess.PIPE, check=False)
     assert outcome.returncode == 1
     assert outcome.stderr.decode() == "joulie: cannot go on: [Errno 28] No space left on device\n"
 
@@ -189,7 +192,7 @@ def test_an_interrupt_ends_it_with_130_and_without_a_word(tmp_path: Path) -> Non
 
 def test_a_terminal_that_knows_ascii_alone_gets_question_marks_not_an_error() -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "100"}
-    outcome = subprocess.run([*COMMAND, "demo"], capture_output=True, env=env, check=False)
+    outcome = subprocess.run([*COMMAND, "tour"], capture_output=True, env=env, check=False)
     assert outcome.returncode == 0
     assert b"? performance" in outcome.stdout
     assert outcome.stderr == b""

@@ -9,12 +9,12 @@ import click
 from msgspec.structs import replace
 
 from joulie.cli.context import STANDARD_INPUT, Cluster, find_pod, read_cluster, read_pod
-from joulie.cli.fit import misfits
 from joulie.cli.options import Source
 from joulie.control.placement import NodeScore, ScoreTable, score_pod, score_table
 from joulie.model.api import NodeTwin, NodeTwinSpec
 from joulie.model.kubernetes import ObjectMeta
 from joulie.model.snapshot import Pod, Snapshot
+from joulie.overview.fit import misfits
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ def candidates(source: Source, pod_name: str | None, pod_file: str | None, *, wh
     if pod_file == STANDARD_INPUT and STANDARD_INPUT in source.filenames:
         raise _usage("standard input cannot hold both the cluster (-f -) and the pod (--pod-file -)")
     cluster = read_cluster(source)
-    pod = find_pod(cluster.snapshot, pod_name) if pod_name is not None else read_pod(pod_file or "")
+    place = cluster.place if cluster.live is None else f"{cluster.place}, or has finished"
+    pod = find_pod(cluster.snapshot, pod_name, place) if pod_name is not None else read_pod(pod_file or "")
     snapshot = foreseen(cluster, pod) if what_if else cluster.snapshot
     table = score_table(
         snapshot,

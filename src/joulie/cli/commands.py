@@ -10,6 +10,7 @@ from joulie.cli.lazy import LazyGroup, Listed
 COMPLETION_VARIABLE = "_JOULIE_COMPLETE"
 
 LOOK = "Look at a cluster"
+ACT = "Act on a cluster"
 RUN = "See it run"
 SET_UP = "Set up"
 
@@ -18,8 +19,15 @@ TABLE = {
     "twin": Listed("joulie.cli.twin", LOOK, "What each node's digital twin predicts."),
     "score": Listed("joulie.cli.score", LOOK, "What every node scores for one pod."),
     "explain": Listed("joulie.cli.explain", LOOK, "How a node's target or a pod's place comes about."),
+    "status": Listed("joulie.cli.status", LOOK, "Power, states and what needs attention, at a glance."),
+    "top": Listed("joulie.cli.top", LOOK, "The nodes, live, by power, headroom or heat."),
+    "doctor": Listed("joulie.cli.doctor", LOOK, "What is wrong with an installation, and what to do."),
     "catalogue": Listed("joulie.cli.catalogue", LOOK, "The CPUs and GPUs that Joulie knows."),
-    "demo": Listed("joulie.cli.demo", RUN, "A tour on a bundled example cluster."),
+    "pin": Listed("joulie.cli.pin", ACT, "Hold a node at full power or capped, for a time."),
+    "unpin": Listed("joulie.cli.unpin", ACT, "Let the policy decide about a node again."),
+    "cleanup": Listed("joulie.cli.cleanup", ACT, "Undo everything that Joulie wrote to a cluster."),
+    "demo": Listed("joulie.cli.demo", RUN, "A live cluster in this terminal and in a browser."),
+    "tour": Listed("joulie.cli.tour", RUN, "What Joulie decides, printed on a bundled example."),
     "operator": Listed("joulie.cli.operator", RUN, "Decides for a live cluster and writes it."),
     "agent": Listed("joulie.cli.agent", RUN, "Holds a node, or a pool of nodes, to its target."),
     "simulator": Listed("joulie.cli.simulator", RUN, "Simulated hardware behind HTTP."),

@@ -12,6 +12,7 @@ import click
 
 from joulie import plugins
 from joulie.catalogue.lookup import Catalogue
+from joulie.cli.live import Live, read_live
 from joulie.cli.options import Source
 from joulie.cli.output import warn
 from joulie.cluster import manifests
@@ -37,6 +38,12 @@ class Cluster:
     policy: Policy
     cooling: CoolingModel
     now_s: float
+    live: Live | None = None  # None: from files
+
+    @property
+    def place(self) -> str:
+        """Where an object would be that is not there."""
+        return "in the files" if self.live is None else "in the cluster"
 
     @cached_property
     def plan(self) -> Plan:
@@ -57,16 +64,34 @@ class Cluster:
 
 
 def read_cluster(source: Source) -> Cluster:
-    """Settings first, then files, so that a wrong setting is said at once. Warnings go to standard error."""
-    if not source.filenames:
-        raise click.UsageError(_nothing_to_read(), click.get_current_context(silent=True))
+    """Settings first, then objects, so that a wrong setting is said at once. Warnings go to standard error."""
     settings = _settings(source, os.environ)
-    catalogue = read_catalogue(settings.hardware.hardware_catalog_path)
+    if source.filenames:
+        loaded = manifests.read(source.filenames, sys.stdin.buffer)
+        warn(loaded.warnings)
+        return _cluster(source, settings, loaded.snapshot, None)
+    from joulie.cli.connection import on_connection
+
+    live = on_connection(source.kubeconfig, source.context, read_live)
+    warn(live.warnings)
+    return live_cluster(source, live)
+
+
+def live_cluster(source: Source, live: Live) -> Cluster:
+    """With the settings of the operator that runs there, where the person's own environment does not say otherwise."""
+    return _cluster(source, _settings(source, {**live.operator_settings, **os.environ}), live.snapshot, live)
+
+
+def _cluster(source: Source, settings: DecisionSettings, snapshot: Snapshot, live: Live | None) -> Cluster:
+    catalogue = read_catalogue(settings.hardware.hardware_catalog_path if live is None else _own_catalogue())
     policy = _policy(source, settings)
     cooling = plugins.cooling(settings.twin.cooling_model, settings.twin)
-    loaded = manifests.read(source.filenames, sys.stdin.buffer)
-    warn(loaded.warnings)
-    return Cluster(loaded.snapshot, settings, catalogue, policy, cooling, source.now_s)
+    return Cluster(snapshot, settings, catalogue, policy, cooling, source.now_s, live)
+
+
+def _own_catalogue() -> str:
+    """A path in the operator's container is none here."""
+    return load(DecisionSettings, os.environ).hardware.hardware_catalog_path
 
 
 def read_pod(path: str) -> Pod:
@@ -74,7 +99,7 @@ def read_pod(path: str) -> Pod:
     return manifests.read_pod(path, sys.stdin.buffer)
 
 
-def find_pod(snapshot: Snapshot, wanted: str) -> Pod:
+def find_pod(snapshot: Snapshot, wanted: str, place: str = "in the files") -> Pod:
     """The pod called `NAMESPACE/NAME`; InputError with what comes near it."""
     for pod in snapshot.pods:
         if wanted == f"{pod.namespace}/{pod.name}":
@@ -84,7 +109,7 @@ def find_pod(snapshot: Snapshot, wanted: str) -> Pod:
         same = sorted(name for name in names if name.endswith(f"/{wanted}"))
         close = same[:3] or near_misses(wanted, names)
         raise InputError(f"pod {wanted!r} has no namespace: write NAMESPACE/NAME{close_to(close)}")
-    raise InputError(f"pod {wanted!r} is not in the files{close_to(near_misses(wanted, names))}")
+    raise InputError(f"pod {wanted!r} is not {place}{close_to(near_misses(wanted, names))}")
 
 
 def near_misses(wanted: str, names: list[str]) -> list[str]:
@@ -118,14 +143,3 @@ def _policy(source: Source, settings: DecisionSettings) -> Policy:
         said = f"--policy {source.policy!r} is not installed: there are {', '.join(names)}"
         raise click.UsageError(said, click.get_current_context(silent=True))
     return plugins.policy(settings.plan.policy_type)
-
-
-def _nothing_to_read() -> str:
-    """How to give objects, with the command that was typed."""
-    context = click.get_current_context(silent=True)
-    command = context.command_path if context else "joulie plan"
-    return (
-        f"say where the objects are: kubectl get nodes,pods -A -o json | {command} -f -   or -f FILE, -f FOLDER; "
-        "where Joulie's objects are installed, get nodes,pods,nodehardwares,nodetwins,nodepowerprofiles "
-        "(reading from a live cluster comes later)"
-    )

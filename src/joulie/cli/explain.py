@@ -15,6 +15,7 @@ TABLE = {
 
 _EPILOG = """\b
 Examples:
+  joulie explain node gpu-b2
   joulie explain node gpu-b2 -f cluster.yaml
   joulie explain pod ml/finetune-0 -f cluster.yaml --what-if
 """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from joulie.cli.complete import complete_node
 from joulie.cli.options import ambient_option, prints_result, reads_objects
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
+  joulie explain node gpu-b2
   joulie explain node gpu-b2 -f cluster.yaml
   joulie explain node gpu-b2 -f cluster.yaml --policy queue_aware_v1
   kubectl get nodes,pods -A -o json | joulie explain node gpu-b2 -f - --selector ''
@@ -21,15 +23,15 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("node", metavar="NODE")
+@click.argument("node", metavar="NODE", shell_complete=complete_node)
 @reads_objects
 @ambient_option
 @prints_result
 def command(source: Source, out: Output, node: str) -> None:
     """Hardware, rank, pin, guard, caps and twin of one node.
 
-    Says where each fact about the hardware comes from, what the policy thought, which pods hold the node up, and how
-    the twin's numbers come about, with the formulas filled in.
+    Says what the node is at this moment, where each fact about the hardware comes from, what the policy thought, which
+    pods hold the node up, and how the twin's numbers come about, with the formulas filled in.
     """
     from joulie.cli.context import read_cluster
     from joulie.cli.node_story import node_document, print_node, story_of

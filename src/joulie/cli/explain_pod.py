@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from joulie.cli.complete import complete_pod
 from joulie.cli.options import prints_result, reads_objects, what_if_option
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
+  joulie explain pod ml/finetune-0
   joulie explain pod ml/finetune-0 -f cluster.yaml
   joulie explain pod ml/finetune-0 -f cluster.yaml --why-not gpu-c2
   kubectl get nodes,pods -A -o json | joulie explain pod ml/finetune-0 -f - --what-if
@@ -29,7 +31,7 @@ How to read it:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("pod", metavar="NAMESPACE/NAME")
+@click.argument("pod", metavar="NAMESPACE/NAME", shell_complete=complete_pod)
 @reads_objects
 @click.option("--why-not", metavar="NODE", help="Compare the best node with this one, not with the second best.")
 @what_if_option
@@ -38,7 +40,7 @@ def command(source: Source, out: Output, pod: str, why_not: str | None, what_if:
     """Where a pod would go, and why not elsewhere.
 
     Nodes are listed best first: those that would take the pod, then those that Joulie's filter rejects, then those
-    without room for it. Free cores and GPUs are counted from the pods in the files, as kube-scheduler would; its other
+    without room for it. Free cores and GPUs are counted from the pods there are, as kube-scheduler would; its other
     rules (taints, affinities, volumes) are not looked at.
     """
     from joulie.cli.candidates import candidates

@@ -10,9 +10,12 @@ from rich.text import Text
 
 from joulie.cli.context import Cluster, close_to, near_misses
 from joulie.cli.formulas import Formula, formulas
+from joulie.cli.lines import one_line
+from joulie.cli.node_words import in_words
 from joulie.cli.plan_json import assignment_document
 from joulie.cli.plan_table import cpu_cap, gpu_cap
 from joulie.cli.provenance import Fact, facts
+from joulie.cli.status_view import limits
 from joulie.cli.style import STRONG, fixed, plain, plural, state_cell
 from joulie.cli.tables import INDENT, fold
 from joulie.control.classify import is_performance_only
@@ -20,6 +23,7 @@ from joulie.control.pins import pins_in_force
 from joulie.control.plan import Assignment
 from joulie.errors import InputError
 from joulie.model.snapshot import Node, Pin
+from joulie.overview.nodes import node_views
 from joulie.physics.hardware import Machine, machine_of
 
 SHOWN_PODS = 8
@@ -40,6 +44,7 @@ class NodeStory:
     pin: Pin | None
     guard_pods: list[str]
     formulas: list[Formula]
+    now: list[str]  # what it is at this moment, in words
 
     @property
     def left_out(self) -> str:
@@ -57,7 +62,7 @@ def story_of(cluster: Cluster, name: str) -> NodeStory:
     snapshot, settings = cluster.snapshot, cluster.settings
     node = snapshot.nodes.get(name)
     if node is None:
-        raise InputError(f"node {name!r} is not in the files{close_to(near_misses(name, list(snapshot.nodes)))}")
+        raise InputError(f"node {name!r} is not {cluster.place}{close_to(near_misses(name, list(snapshot.nodes)))}")
     hardware = snapshot.hardware.get(name)
     machine = machine_of(node, hardware, settings.hardware, cluster.catalogue)
     plan = cluster.plan
@@ -66,6 +71,7 @@ def story_of(cluster: Cluster, name: str) -> NodeStory:
     pins, _ = pins_in_force(snapshot.pins, snapshot.nodes, set(plan.twins.nodes), cluster.now_s)
     label = settings.plan.power_profile_label
     holding = [p for p in snapshot.pods if p.node == name and not p.finished and is_performance_only(p, label)]
+    guard_pods = sorted(f"{pod.namespace}/{pod.name}" for pod in holding)
     return NodeStory(
         cluster,
         node,
@@ -75,9 +81,16 @@ def story_of(cluster: Cluster, name: str) -> NodeStory:
         None if rank is None else plan.assignments[rank - 1],
         row,
         pins.get(name),
-        sorted(f"{pod.namespace}/{pod.name}" for pod in holding),
+        guard_pods,
         [] if row is None else formulas(cluster, node, machine, row),
+        _words(cluster, name, guard_pods),
     )
+
+
+def _words(cluster: Cluster, name: str, guard_pods: list[str]) -> list[str]:
+    view = node_views(cluster.snapshot, cluster.settings.plan, cluster.now_s)[name]
+    reasons = cluster.live.pin_reasons if cluster.live else {}
+    return in_words(view, guard_pods, cluster.settings.plan, reasons, cluster.now_s, limits(cluster))
 
 
 def node_document(story: NodeStory) -> dict[str, Any]:
@@ -86,6 +99,7 @@ def node_document(story: NodeStory) -> dict[str, Any]:
     return {
         "node": story.node.name,
         "leftOut": story.left_out or None,
+        "now": story.now,
         "hardware": {_key(fact.name): _named(fact.value, fact.unit, source=fact.source) for fact in story.facts},
         "policy": plan.policy,
         "rank": story.rank,
@@ -110,10 +124,21 @@ def print_node(console: Console, story: NodeStory) -> None:
     else:
         headline.append(f" · {story.left_out}")
     console.print(headline, soft_wrap=True)
+    _now(console, story)
     _paragraph(console, "hardware", [(fact.name, _value(fact), fact.source) for fact in story.facts])
     _decision(console, story)
     if story.formulas:
         _paragraph(console, "twin", [(f.name, _value(f), f"= {f.text}") for f in story.formulas])
+
+
+def _now(console: Console, story: NodeStory) -> None:
+    console.print()
+    console.print(Text("now", STRONG))
+    for sentence in story.now:
+        first, *others = fold(one_line(sentence), max(40, console.width - len(INDENT)))
+        console.print(Text(f"{INDENT}{first}"), soft_wrap=True)
+        for other in others:
+            console.print(Text(f"{INDENT}  {other}"), soft_wrap=True)
 
 
 def _decision(console: Console, story: NodeStory) -> None:
@@ -134,7 +159,6 @@ def _decision(console: Console, story: NodeStory) -> None:
         f"{plural(len(story.guard_pods), 'performance-only pod')} here: {some}" if some else "no performance-only pod"
     )
     lines.append(("guard", held))
-    lines += _what_the_agent_reports(story)
     console.print()
     console.print(Text("decision", STRONG))
     for name, text in lines:
@@ -142,18 +166,6 @@ def _decision(console: Console, story: NodeStory) -> None:
         console.print(Text(f"{INDENT}{name:<{_NAME_WIDTH}}{first}"), soft_wrap=True)
         for other in others:
             console.print(Text(" " * (len(INDENT) + _NAME_WIDTH) + other), soft_wrap=True)
-
-
-def _what_the_agent_reports(story: NodeStory) -> list[tuple[str, str]]:
-    """A cap that could not be enforced does not count, which is else hard to guess from the twin's numbers."""
-    twin = story.cluster.snapshot.twins.get(story.node.name)
-    control = twin.status.control_status if twin and twin.status else None
-    parts = (("CPU", control.cpu), ("GPU", control.gpu)) if control else ()
-    return [
-        ("agent", f"{part} cap {said.result}: {said.message or 'no reason given'}; it counts as 100 %")
-        for part, said in parts
-        if said is not None and said.result in ("blocked", "error")
-    ]
 
 
 def _paragraph(console: Console, title: str, rows: list[tuple[str, str, str]]) -> None:

@@ -30,6 +30,8 @@ class Source:
     policy: str | None = None
     selector: Selector | None = None
     ambient_c: float | None = None
+    kubeconfig: str = ""  # with the next: where a live cluster is, which is read where there are no files
+    context: str = ""
 
 
 class _Parsed(ParamType):
@@ -77,7 +79,29 @@ def _ambient(text: str) -> float:
 
     from joulie.settings import TwinSettings
 
-    parser = next(field.metadata["parser"] for field in fields(TwinSettings) if field.name == "ambient_c")
+    return _as_setting(
+        next(field.metadata["parser"] for field in fields(TwinSettings) if field.name == "ambient_c"), text
+    )
+
+
+def _duration_s(text: str) -> float:
+    from joulie.settings.parsing import DURATION
+
+    return _as_setting(DURATION, text)
+
+
+def above_zero(most: float) -> ParamType:
+    """A finite number above 0 and at most this, as settings take it."""
+
+    def parse(text: str) -> float:
+        from joulie.settings.parsing import number
+
+        return _as_setting(number(0, most, above=True), text)
+
+    return _Parsed("number", parse)
+
+
+def _as_setting(parser: Any, text: str) -> float:
     try:
         return float(parser.parse(text))
     except ValueError:
@@ -92,7 +116,7 @@ filename_option = click.option(
     type=click.Path(allow_dash=True),
     metavar="FILE",
     help="A file with Kubernetes objects (YAML, JSON, List), a folder of such files, or - for standard input; "
-    "may be given several times.",
+    "may be given several times. Without it the live cluster is read, as kubectl finds it.",
 )
 now_option = click.option(
     "--now",
@@ -160,20 +184,45 @@ def kubeconfig_options(function: Callback) -> Callback:
 
 
 def reads_objects(function: Callback) -> Callback:
-    """Adds -f, --now, --policy and --selector; the function gets them as its first argument, a `Source`."""
+    """Adds -f, cluster, --now, --policy and --selector; the function gets them as its first argument, a `Source`."""
 
     @filename_option
+    @kubeconfig_options
     @_SELECTOR
     @_POLICY
     @now_option
     @wraps(function)
     def command(
-        filenames: tuple[str, ...], now: float | None, policy: str | None, selector: Selector | None, **rest: Any
+        filenames: tuple[str, ...],
+        kubeconfig: str,
+        context: str,
+        now: float | None,
+        policy: str | None,
+        selector: Selector | None,
+        **rest: Any,
     ) -> None:
-        source = Source(filenames, _clock_s() if now is None else now, policy, selector, rest.pop("ambient_c", None))
+        now_s = clock_s() if now is None else now
+        source = Source(filenames, now_s, policy, selector, rest.pop("ambient_c", None), kubeconfig, context)
         function(source, **rest)
 
-    return cast(Callback, command)
+    return command
+
+
+def reads_cluster(function: Callback) -> Callback:
+    """Adds --kubeconfig and --context alone: for commands that only a live cluster has an answer for."""
+
+    @kubeconfig_options
+    @wraps(function)
+    def command(kubeconfig: str, context: str, **rest: Any) -> None:
+        source = Source((), clock_s(), None, None, rest.pop("ambient_c", None), kubeconfig, context)
+        function(source, **rest)
+
+    return command
+
+
+def duration_option(flag: str, name: str, **more: Any) -> Callable[[Callback], Callback]:
+    """A time such as 2h or 90s, in the form that settings have."""
+    return click.option(flag, name, type=_Parsed("duration", _duration_s), metavar="TIME", **more)
 
 
 def prints_result(function: Callback) -> Callback:
@@ -190,7 +239,7 @@ def prints_result(function: Callback) -> Callback:
     return cast(Callback, command)
 
 
-def _clock_s() -> float:
+def clock_s() -> float:
     """The one place that reads the clock."""
     import time
 

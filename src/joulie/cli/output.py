@@ -38,6 +38,10 @@ class Output:
         else:
             click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
+    def tell(self, line: str) -> None:
+        """A sentence for people; beside a document it goes to standard error."""
+        click.echo(one_line(line) if self.for_people else f"joulie: {one_line(line)}", err=not self.for_people)
+
     def console(self) -> Console:
         """A rich console on standard output: colours only where a terminal wants them."""
         import os

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
+  joulie plan                     what the next decision would change in this cluster
+  joulie plan --all               every node, changed or not
+  joulie plan --selector ''       all nodes, before any is labelled joulie.io/managed=true
   kubectl get nodes,pods -A -o json | joulie plan -f -
   kubectl get nodes,pods -A -o json | joulie plan -f - --selector ''
   joulie plan -f cluster.yaml --policy queue_aware_v1
@@ -28,13 +31,20 @@ What the states mean:
 
 
 @click.command(epilog=_EPILOG)
+@click.option(
+    "--diff/--all",
+    "diff",
+    default=None,
+    help="Only nodes that would change, or every node.  [default: --diff on a live cluster, --all for files]",
+)
 @reads_objects
 @prints_result
-def command(source: Source, out: Output) -> None:
+def command(source: Source, out: Output, diff: bool | None) -> None:
     """Which nodes to cap, by how much, and why.
 
     Reads Nodes and Pods (and Joulie's own objects, if there are any) and shows what the operator would do with them,
-    densest node first. Nothing is changed.
+    densest node first. Nothing is changed. On a live cluster with an operator, that operator's settings count, unless
+    the environment here says otherwise. JSON and YAML always hold the whole plan.
 
     Only nodes that the selector takes are planned: by default those labelled joulie.io/managed=true. Reserved and
     cordoned nodes are left alone.
@@ -50,6 +60,11 @@ def command(source: Source, out: Output) -> None:
         say_that_no_node_is_in_scope(cluster)
     if not out.for_people:
         out.document(plan_document(plan))
+        return
+    if cluster.live is not None if diff is None else diff:
+        from joulie.cli.plan_diff import print_diff
+
+        print_diff(out.console(), cluster)
         return
     from joulie.cli.plan_table import print_plan
 

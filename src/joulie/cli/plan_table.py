@@ -8,12 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from joulie.cli.context import Cluster
-from joulie.cli.style import QUIET, STATE_COLOURS, fixed, kilowatts, percent, plural, state_cell, watts
+from joulie.cli.style import QUIET, fixed, kilowatts, percent, plural, state_cell, watts
 from joulie.cli.tables import Cell, Column, Table
 from joulie.control.caps import Caps
 from joulie.control.plan import Assignment, Plan
 from joulie.model.names import DRAINING, DRAINING_LABEL, ECO, PERFORMANCE
 from joulie.model.snapshot import Snapshot
+from joulie.overview.colours import STATE_COLOURS
 
 _COLUMNS = (
     Column("node"),

@@ -30,7 +30,8 @@ class Difference(NamedTuple):
 def print_story(console: Console, found: Candidates, why_not: str | None) -> None:
     """Headline, table, comparison; nodes that a person would not read to the end are counted."""
     ranked = found.best_first()
-    console.print(Text.assemble((found.pod_name, STRONG), f" · {asks(found)} · {_goes_to(ranked)}"), soft_wrap=True)
+    place = _is_on(found, ranked) if found.pod.node else _goes_to(ranked)
+    console.print(Text.assemble((found.pod_name, STRONG), f" · {asks(found)} · {place}"), soft_wrap=True)
     takers = [candidate for candidate in ranked if candidate.open]
     others = [candidate for candidate in ranked if not candidate.open]
     if ranked:
@@ -54,6 +55,7 @@ def story_document(found: Candidates, why_not: str | None) -> dict[str, Any]:
         "workloadClass": found.pod.workload_class,
         "cpuCores": found.pod.cpu_cores,
         "gpus": found.pod.gpus,
+        "node": found.pod.node or None,
         "best": best,
         "whyNot": _why_not(found, ranked, why_not) or None,
         "nodes": [
@@ -66,6 +68,20 @@ def story_document(found: Candidates, why_not: str | None) -> dict[str, Any]:
             for candidate in ranked
         ],
     }
+
+
+def _is_on(found: Candidates, ranked: Sequence[Candidate]) -> str:
+    """Where a pod is that has been placed, what that node is worth now, and whether another would be better."""
+    here = next((candidate for candidate in ranked if candidate.node == found.pod.node), None)
+    if here is None:
+        return f"is on {found.pod.node}, which is no node {found.cluster.place}"
+    worth = f"is on {here.node} (score {fixed(here.score.score)} now)"
+    if not here.score.feasible:
+        worth = f"is on {here.node}, which would reject it now: {here.score.reason}"
+    best = ranked[0]
+    if not best.open or best.node == here.node or (here.score.feasible and best.score.score <= here.score.score):
+        return f"{worth}; nowhere would be better"
+    return f"{worth}; a new one like it would go to {best.node} (score {fixed(best.score.score)})"
 
 
 def _goes_to(ranked: Sequence[Candidate]) -> str:
@@ -86,7 +102,7 @@ def _why_not(found: Candidates, ranked: Sequence[Candidate], wanted: str | None)
     other = next((candidate for candidate in ranked if candidate.node == wanted), None)
     if other is None:
         close = close_to(near_misses(wanted, [candidate.node for candidate in ranked]))
-        raise InputError(f"--why-not {wanted!r} is no node in the files{close}")
+        raise InputError(f"--why-not {wanted!r} is no node {found.cluster.place}{close}")
     if not other.score.feasible:
         return f"why not {other.node}? rejected: {other.score.reason}"
     if other.misfit:

@@ -1,26 +1,57 @@
-"""The tour that `joulie demo` gives: plan, power budget, a pod's place, and what to try next."""
+"""`joulie tour`: plan, power budget and a pod's place on a bundled example cluster, and what to try next."""
 
 from __future__ import annotations
 
 import math
 
+import click
 from rich.console import Console
 from rich.text import Text
 
 from joulie import demo
 from joulie.cli.candidates import candidates
 from joulie.cli.context import Cluster, read_cluster
-from joulie.cli.options import Source
+from joulie.cli.options import Source, no_color_option
 from joulie.cli.plan_table import plan_table, summary
 from joulie.cli.pod_story import print_story
 from joulie.cli.style import QUIET, STRONG, kilowatts
 from joulie.model.rfc3339 import parse_time_s
 
 TRY_NEXT = (
-    ("joulie demo --print | joulie explain node gpu-b2 -f -", "why a node drains"),
-    ("STATIC_HP_FRAC=0.25 joulie demo", "fewer nodes at full power"),
+    ("joulie tour --print | joulie explain node gpu-b2 -f -", "why a node drains"),
+    ("STATIC_HP_FRAC=0.25 joulie tour", "fewer nodes at full power"),
     ("kubectl get nodes,pods -A -o json | joulie plan -f - --selector ''", "your own cluster"),
 )
+
+
+_EPILOG = """\b
+Examples:
+  joulie tour
+  STATIC_HP_FRAC=0.25 joulie tour
+  joulie tour --print > cluster.yaml
+  joulie tour --print | joulie twin -f - --ambient 35
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--print", "print_yaml", is_flag=True, help="Print the example's manifests, to play with.")
+@click.option("--files", is_flag=True, help="Print where the example's manifests lie.")
+@no_color_option
+def command(print_yaml: bool, files: bool, no_color: bool) -> None:
+    """A tour on a bundled example cluster.
+
+    Thirteen nodes in three racks: what would be capped and why, what that does to the power budget, and where a pod
+    that waits for GPUs would go. Nothing is installed and nothing is changed. Settings come from the environment, so
+    each can be tried out.
+    """
+    if files:
+        click.echo(demo.example_path())
+    elif print_yaml:
+        click.echo(demo.example_yaml(), nl=False)
+    else:
+        from joulie.cli.output import Output
+
+        show_tour(Output("table", no_color).console())
 
 
 def show_tour(console: Console) -> None:

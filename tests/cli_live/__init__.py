@@ -1,0 +1,1 @@
+"""The command line on a real API server, with operator, agent, extender and simulated machines as real processes."""
