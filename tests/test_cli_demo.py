@@ -1,4 +1,4 @@
-"""`joulie demo`: the tour, and the example that it ships."""
+"""`joulie tour`: the tour, and the example that it ships."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli_runner import DEMO, NOW, joulie
 
 
 def test_the_tour_shows_plan_power_and_a_pods_place() -> None:
-    outcome = joulie("demo", env={"COLUMNS": "100"})
+    outcome = joulie("tour", env={"COLUMNS": "100"})
     assert (outcome.code, outcome.err) == (0, "")
     assert "Which nodes to cap, and why" in outcome.out
     assert "power budget: 37.9 kW now → 34.2 kW planned, of 40.5 kW uncapped" in outcome.out
@@ -24,28 +24,28 @@ def test_the_tour_shows_plan_power_and_a_pods_place() -> None:
 
 @pytest.mark.parametrize("columns", ["100", "120", "160"])
 def test_the_tour_fits_the_terminal(columns: str) -> None:
-    outcome = joulie("demo", env={"COLUMNS": columns})
+    outcome = joulie("tour", env={"COLUMNS": columns})
     assert [line for line in outcome.out.splitlines() if len(line) > int(columns)] == []
 
 
 def test_the_tour_ends_with_commands_that_exist() -> None:
-    lines = joulie("demo").out.splitlines()[-3:]
+    lines = joulie("tour").out.splitlines()[-3:]
     for line, (command, _) in zip(lines, TRY_NEXT, strict=True):
         assert command in line
     pipe = TRY_NEXT[0][0].split(" | ")
     printed = joulie(*pipe[0].split()[1:])
     assert joulie(*pipe[1].split()[1:], stdin=printed.out).code == 0
-    assert joulie("demo", env={"STATIC_HP_FRAC": "0.25"}).out != joulie("demo").out
+    assert joulie("tour", env={"STATIC_HP_FRAC": "0.25"}).out != joulie("tour").out
 
 
 def test_the_tour_does_not_depend_on_the_clock() -> None:
-    assert joulie("demo") == joulie("demo")
+    assert joulie("tour") == joulie("tour")
 
 
 def test_the_example_can_be_printed_and_found() -> None:
-    assert joulie("demo", "--print").out == Path(DEMO).read_text()
-    assert joulie("demo", "--files").out == f"{DEMO}\n"
-    assert joulie("plan", "-f", "-", *NOW, stdin=joulie("demo", "--print").out) == joulie("plan", "-f", DEMO, *NOW)
+    assert joulie("tour", "--print").out == Path(DEMO).read_text()
+    assert joulie("tour", "--files").out == f"{DEMO}\n"
+    assert joulie("plan", "-f", "-", *NOW, stdin=joulie("tour", "--print").out) == joulie("plan", "-f", DEMO, *NOW)
 
 
 def test_the_example_has_what_there_is_to_see() -> None:

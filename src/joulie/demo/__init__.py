@@ -1,6 +1,7 @@
-"""The bundled example: a small mixed data centre at one moment.
+"""A whole cluster on one machine: live with real processes (`live`), or replayed without a clock (`replay`).
 
-May import: shells and everything below them; so far it needs nothing. Never prints: the command line shows it.
+Here at the top the bundled example of `joulie tour`: a small mixed data centre at one moment.
+May import: all shells and everything below them. Never prints: the command line shows it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""Ports on this machine: the one that was asked for or the next that is free, and free ones for the rest."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+
+from joulie.demo.tuning import Ports
+from joulie.errors import InputError
+
+TRIED = 20  # ports after the one that was asked for
+
+
+def choose_ports(dashboard: int, metrics_base: int | None, agents: int) -> Ports:
+    """Metrics from a base on: operator, agent, extender, simulator, further agents.
+
+    InputError where one of these is taken: somebody relies on their numbers.
+    """
+    needed = 4 + agents  # one agent more than the pool has
+    with ExitStack() as held:  # all at once, so that no port is given out twice
+        page = _hold_first(held, dashboard)
+        if metrics_base is None:
+            rest = [_hold(held, 0) for _ in range(needed)]
+        else:
+            rest = [_hold_exactly(held, metrics_base + offset) for offset in range(needed)]
+        operator, agent, extender, simulator, own_agent, *more_agents = rest
+        return Ports(page, operator, agent, extender, simulator, own_agent, tuple(more_agents))
+
+
+def _hold_first(held: ExitStack, port: int) -> int:
+    if port == 0:
+        return _hold(held, 0)
+    for candidate in range(port, min(port + TRIED, 65536)):
+        try:
+            return _hold(held, candidate)
+        except OSError:
+            continue
+    raise InputError(f"--port {port}: this port and the {TRIED} after it are taken on 127.0.0.1; --port 0 takes any")
+
+
+def _hold_exactly(held: ExitStack, port: int) -> int:
+    try:
+        return _hold(held, port)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--metrics-ports: port {port} cannot be had on 127.0.0.1: {error}") from None
+
+
+def _hold(held: ExitStack, port: int) -> int:
+    """Bound for a moment as the servers will bind it."""
+    taken = held.enter_context(socket.socket())
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    taken.bind(("127.0.0.1", port))
+    number: int = taken.getsockname()[1]
+    return number
