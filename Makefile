@@ -58,7 +58,7 @@ lint: setup ## ruff, mypy and the import rules
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted; run: make format" >&2; exit 1; }
 	$(SAY) "lint: mypy"
-	@$(BIN)/mypy $(wildcard src tests bench testbed)
+	@$(BIN)/mypy $(wildcard src tests bench testbed grafana)
 	$(SAY) "lint: imports point one way"
 	@$(BIN)/lint-imports --no-logo
 
@@ -70,8 +70,9 @@ docs: setup ## build the documentation into site/; broken links are errors
 	$(SAY) "docs: site/"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
 
-generate: setup ## write deploy/crds and the reference pages anew from the code
+generate: setup ## write CRDs, schemas, dashboards and the reference pages anew from the code
 	@$(BIN)/python -m joulie.cli.generate
+	@$(BIN)/python -m grafana.dashboards
 
 lock: setup ## resolve requirements.lock anew; with UPGRADE=1 take the newest versions
 	@$(PIP) install --quiet uv
