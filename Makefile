@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: setup ## show the core at work on the bundled example cluster
+run: setup ## a live cluster of simulated nodes, in the terminal and in the browser
 	@$(BIN)/joulie demo
 
 test: lint ## lint, then the whole test suite including drift checks, then the documentation
