@@ -45,6 +45,7 @@ class ScoreBoard:
         self._settings, self._marginal = settings, marginal
         self._hardware_settings, self._catalogue = hardware, catalogue
         self.index: dict[str, int] = {}
+        self.index_version = 0  # another one after each name that came or went
         self.names: list[str] = []  # by row; NO_ROW where a row is free
         self.nodes: list[Node | None] = []
         self.statuses: list[NodeTwinStatus | None] = []  # None: no twin
@@ -149,6 +150,7 @@ class ScoreBoard:
             if row == len(self.updated_s):
                 self._grow()
         self.index[name] = row
+        self.index_version += 1
         self._write_machine(row)
         self._recent_changed.add(row)
         return row
@@ -158,6 +160,7 @@ class ScoreBoard:
         if self.nodes[row] is None and self.statuses[row] is None:
             name, self.names[row] = self.names[row], NO_ROW
             del self.index[name]
+            self.index_version += 1
             self.on_freed(name, row)
             self._free.append(row)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
+from operator import add
 from typing import NamedTuple
 
 import msgspec
@@ -20,12 +21,14 @@ from joulie.control.placement import rejection
 from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, Prepared, score, wire_scores
 from joulie.extender.foreseen import Foreseen
 from joulie.extender.requests import Question, node_labels
+from joulie.extender.rows import RowTable
 from joulie.model.names import PERFORMANCE
 from joulie.model.snapshot import Pod
 
 # By class code: why a performance pod is kept off, and whether.
 _REASONS = np.array([rejection(PERFORMANCE, name) or "" for name in CLASS_CODES], dtype=object)
 _REFUSED_CODES = np.array([rejection(PERFORMANCE, name) is not None for name in CLASS_CODES])
+_REFUSED_ENDS = np.array([b'":' + msgspec.json.encode(reason) for reason in _REASONS], dtype=object)
 _FILTER_END = b',"FailedNodes":{},"Error":"","FailedAndUnresolvableNodes":'
 
 
@@ -50,6 +53,7 @@ class Answers:
 
     def __init__(self, board: ScoreBoard, score_max: int) -> None:
         self._board = board
+        self._rows = RowTable(board)
         self.foreseen = Foreseen()
         self._score_max = score_max
         # By row: the piece of an answer that names the node, and whether there is one yet.
@@ -63,18 +67,21 @@ class Answers:
 
         Displacing pods would not help there, so refused nodes are said to be beyond preemption.
         """
-        pod, wholes = question.pod, question.wholes
-        refused = self._refused(pod, question.names, wholes) if pod.workload_class == PERFORMANCE else {}
-        tail = _FILTER_END + msgspec.json.encode(refused) + b"}"
-        if wholes is None:
-            kept = question.listed
-            if refused:
-                kept = msgspec.json.encode([name for name in question.names if name not in refused])
-            return Filtered(b"".join((b'{"Nodes":null,"NodeNames":', kept, tail)), kept)
+        pod, pieces = question.pod, question.pieces
+        if pieces is not None and pod.workload_class != PERFORMANCE:
+            return _named(question.listed, b"{}")
+        rows = self._rows.find(pieces) if pieces is not None else None
+        if pieces is not None and rows is not None:
+            return _without(question.listed, pieces, self._board.columns.class_code[rows])
+        refused = self._refused(pod, question.names, question.wholes)
+        told = msgspec.json.encode(refused)
+        if question.wholes is None:
+            return _named(msgspec.json.encode([name for name in question.names if name not in refused]), told)
+        wholes = question.wholes
         if refused:
             wholes = [whole for whole, name in zip(wholes, question.names, strict=True) if name not in refused]
         head = b'{"NodeNames":null,"Nodes":{"metadata":{},"items":['
-        return Filtered(_enclosed(head, wholes, b"]}" + tail), b"")
+        return Filtered(_enclosed(head, wholes, b"]}" + _FILTER_END + told + b"}"), b"")
 
     def prioritize(self, question: Question, now_s: float) -> Scored:
         """A score for each candidate; of what is not known, the neutral one."""
@@ -91,14 +98,11 @@ class Answers:
             self.foreseen.put(prepared, self._scored(next_question, prepared))
 
     def _scored(self, question: Question, prepared: Prepared) -> Scored:
-        pod, names, index = question.pod, question.names, self._board.index
+        pod, unknown = question.pod, list[str]()
         scored = score(prepared, pod.cpu_cores, pod.gpus, pod.workload_class)
-        unknown: list[str] = []
-        try:
-            rows = np.fromiter(map(index.__getitem__, names), np.intp, len(names))
-        except KeyError:
-            unknown = [name for name in names if name not in index]
-            rows = np.array([index[name] for name in names if name in index], dtype=np.intp)
+        rows = self._rows.find(question.pieces) if question.pieces is not None else None
+        if rows is None:
+            rows, unknown = self._rows_one_by_one(question.names)
         points = wire_scores(scored.score[rows], self._score_max)
         pieces = [b""] * (2 * len(rows))
         pieces[::2] = self._heads_of(rows)
@@ -106,6 +110,12 @@ class Answers:
         for name in unknown:
             pieces += (host_piece(name), self._neutral)
         return Scored(b"[" + b"".join(pieces)[1:] + b"]", rows, points, scored.marginal_w)
+
+    def _rows_one_by_one(self, names: list[str]) -> tuple[NDArray[np.intp], list[str]]:
+        """And the names that are not known."""
+        index = self._board.index
+        known = [row for name in names if (row := index.get(name)) is not None]
+        return np.array(known, dtype=np.intp), [name for name in names if name not in index]
 
     def preempt(self, pod: Pod, victims: dict[str, Raw]) -> bytes:
         """The nodes where displacing pods would help: not those that this pod will be refused on."""
@@ -152,6 +162,21 @@ class Answers:
             self._rendered[rows] = True
         found: list[bytes] = self._heads[rows].tolist()
         return found
+
+
+def _named(kept: bytes, refused: bytes) -> Filtered:
+    return Filtered(b"".join((b'{"Nodes":null,"NodeNames":', kept, _FILTER_END, refused, b"}")), kept)
+
+
+def _without(listed: bytes, names: list[bytes], codes: NDArray[np.int8]) -> Filtered:
+    """The names less those whose class is refused, and why those are."""
+    hit = _REFUSED_CODES[codes]
+    if not hit.any():
+        return _named(listed, b"{}")
+    kept = b'","'.join(compress(names, (~hit).tolist()))
+    reasons = _REFUSED_ENDS[codes[hit]].tolist()
+    refused = b',"'.join(map(add, compress(names, hit.tolist()), reasons))
+    return _named(b'["%b"]' % kept if kept else b"[]", b'{"%b}' % refused)
 
 
 def host_piece(name: str) -> bytes:

@@ -62,8 +62,14 @@ class Question:
         self.exists = exists  # an API server has given the pod its UID
         self.listed = listed  # the names as they came; empty with whole nodes
         self.wholes = wholes
-        if wholes is not None or not _is_plain(listed):
+        self._is_plain = wholes is None and _is_plain(listed)
+        if not self._is_plain:
             _ = self.names  # whatever is wrong with them is said before anything else
+
+    @cached_property
+    def pieces(self) -> list[bytes] | None:
+        """The names without decoding; None where that would not do."""
+        return self.listed[2:-2].split(_BETWEEN) if self._is_plain else None
 
     @cached_property
     def names(self) -> list[str]:
@@ -76,6 +82,7 @@ class Question:
 _BODY = msgspec.json.Decoder(_Body)
 _POD = msgspec.json.Decoder(PodObject)
 _NAMES = msgspec.json.Decoder(list[str])
+_BETWEEN = b'","'
 _NODE_HEAD = msgspec.json.Decoder(_NodeHead)
 # As kube-scheduler writes a node: to find the name there is several times faster than to read the rest as well.
 _NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
@@ -99,7 +106,7 @@ def _is_plain(listed: bytes) -> bool:
     """Whether valid JSON is a list of strings as kube-scheduler writes it: quotes stand at its ends and between two."""
     if not (listed.startswith(b'["') and listed.endswith(b'"]') and listed.isascii()):
         return False
-    return listed.count(b'"') == 2 * listed.count(b'","') + 2
+    return listed.count(b'"') == 2 * listed.count(_BETWEEN) + 2
 
 
 def _name(whole: Raw) -> str:
