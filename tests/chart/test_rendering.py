@@ -247,6 +247,16 @@ def test_cleanup_and_its_rights_exist_only_before_an_uninstall(helm: Helm) -> No
         assert int(annotations.get("helm.sh/hook-weight", 0)) == (0 if hook["kind"] == "Job" else -1)
 
 
+def test_cleanup_runs_wherever_the_operator_may_and_is_given_the_time_that_agents_get(helm: Helm) -> None:
+    place = {"nodeSelector": {"pool": "infra"}, "tolerations": [{"key": "infra", "operator": "Exists"}]}
+    for timeout, seconds in (("2m", 120), ("1h30m", 5400), ("1.5s", 2)):
+        job = find(helm.render({"operator": place, "cleanup": {"timeout": timeout}}), "Job", "joulie-cleanup")
+        assert job["spec"]["activeDeadlineSeconds"] == 480 + seconds
+        spec = pod_template(job)["spec"]
+        assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "infra"}
+        assert spec["tolerations"] == place["tolerations"]
+
+
 def test_the_package_holds_everything_and_nothing_else(helm: Helm, tmp_path: Path) -> None:
     import tarfile
 

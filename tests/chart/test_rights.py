@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.chart.charts import SIMULATED, Helm, find
+from tests.chart.charts import SIMULATED, Helm, find, named
 from tests.chart.kubelet import until
 from tests.extender_shell.scheduling import create, node, twin
 from tests.rights import NAMESPACE, Rights
@@ -89,6 +89,55 @@ def test_they_can_do_no_more(fresh_cluster: ControlPlane, component: str, method
     assert refusal.value.status == FORBIDDEN
 
 
+def test_an_agent_in_a_pod_speaks_for_its_own_node_alone(fresh_cluster: ControlPlane, helm: Helm) -> None:
+    """By the token that a kubelet gives it, which names pod and node."""
+    from testbed.api import ApiError
+
+    plane, pods = fresh_cluster, f"/api/v1/namespaces/{NAMESPACE}/pods"
+    create(plane, [node("mine"), node("other"), twin("mine", "eco"), twin("other", "eco")])
+    Rights("agent").grant(plane)
+    manifests = helm.render()
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    rules = [find(manifests, kind, "joulie-agent-own-node") for kind in kinds]
+    spec = {"nodeName": "mine", "serviceAccountName": "joulie-agent", "containers": [{"name": "c", "image": "i"}]}
+    plane.apply(
+        [*rules, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": NAMESPACE}, "spec": spec}]
+    )
+    bound = {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}}}
+    tokens = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/joulie-agent/token"
+    api = plane.api_as(plane.api.post(tokens, bound)["status"]["token"])
+
+    def refused(method: str, path: str, body: dict[str, Any]) -> str:
+        try:
+            api.raw(
+                method, f"/apis/joulie.io/v1alpha1/{path}", body, "application/merge-patch+json" * (method == "PATCH")
+            )
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    def report(name: str) -> str:
+        return refused("PATCH", f"nodetwins/{name}/status", {"status": {"schedulableClass": "eco"}})
+
+    def discover(name: str) -> str:
+        about = {"apiVersion": "joulie.io/v1alpha1", "kind": "NodeHardware", "metadata": {"name": name}}
+        return refused("POST", "nodehardwares", {**about, "spec": {"nodeName": name}})
+
+    try:
+        until(lambda: bool(report("other")), "the policy is in force", 20)
+        assert (report("mine"), discover("mine")) == ("", "")
+        assert "an agent writes about its own node alone, which is mine" in report("other")
+        assert "an agent writes about its own node alone, which is mine" in discover("other")
+    finally:
+        for kind, rule in zip(("validatingadmissionpolicies", "validatingadmissionpolicybindings"), rules, strict=True):
+            plane.api.delete(f"/apis/admissionregistration.k8s.io/v1/{kind}/{rule['metadata']['name']}")
+        plane.api.delete(f"{pods}/p?gracePeriodSeconds=0")
+
+
+def test_a_pool_speaks_for_many_nodes(helm: Helm) -> None:
+    assert not named(helm.render(SIMULATED), "ValidatingAdmissionPolicy")
+
+
 @pytest.fixture
 def person(fresh_cluster: ControlPlane, helm: Helm) -> Callable[..., str]:
     """The token of somebody with these of the chart's roles for people."""
@@ -119,6 +168,7 @@ def test_a_viewer_sees_everything_and_changes_nothing(
         outcome = run(fresh_cluster, token, tmp_path, *command)
         assert outcome.returncode in ((0, 1) if command[0] == "doctor" else (0,)), (command, outcome.stderr)
         assert "orbidden" not in outcome.stderr, (command, outcome.stderr)
+        assert '"forbidden"' not in outcome.stdout, outcome.stdout
     outcome = run(fresh_cluster, token, tmp_path, "pin", "a", "performance")
     assert outcome.returncode != 0
     assert "nodepowerprofiles" in outcome.stderr

@@ -87,6 +87,10 @@ SAMPLES = (
             "operator.settings.NODE_SELECTOR cannot be set here: set managedNodes",
         ),
         (
+            {"managedNodes": "rack in ((r1)"},
+            r'managedNodes="rack in \(\(r1\)" cannot be used: it is a label selector such as joulie.io/managed=true',
+        ),
+        (
             {"extender": {"settings": {"POWER_PROFILE_LABEL": "a.b/c"}}},
             "cannot be set here: set settings.POWER_PROFILE_LABEL, for all components",
         ),
@@ -110,6 +114,26 @@ def test_a_wrong_value_is_refused_with_the_reason(helm: Helm, values: dict[str, 
     with pytest.raises(Refused) as refusal:
         helm.template(values)
     assert re.search(said, str(refusal.value)), str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        *("", " ", "a", "!a", "a=b", "a==b, c!=d", "a=", "x.io/a in (b, c),d notin (e)", "a>1,b<2"),
+        *("a b", "a=b,", ",", "a=b,,c", "a in b", "a in ((b)", "=b", "a=b=c", "-a", "x/y/z=1", "a=b c"),
+    ],
+)
+def test_the_chart_takes_the_selectors_that_the_components_take(helm: Helm, scope: str) -> None:
+    from joulie.model.selector import parse_selector
+
+    try:
+        parse_selector(scope)
+    except ValueError:
+        with pytest.raises(Refused, match="cannot be used: it is a label selector"):
+            helm.template({"managedNodes": scope})
+    else:
+        manifests = helm.render({"managedNodes": scope})
+        assert environment(find(manifests, "Deployment", "joulie-operator"))["NODE_SELECTOR"] == scope
 
 
 def test_settings_reach_the_component_as_they_were_written(helm: Helm) -> None:

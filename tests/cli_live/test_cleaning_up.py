@@ -14,6 +14,7 @@ from testbed.api import ApiError
 from testbed.kubeconfig import write_kubeconfig
 from tests.agent_shell.chain import JOULIE
 from tests.cli_live.installation import LEASE, NODES, Installation, workload
+from tests.cli_runner import joulie
 from tests.rights import NAMESPACE, Rights
 
 if TYPE_CHECKING:
@@ -141,3 +142,45 @@ def test_it_asks_first_and_names_an_operator_that_it_cannot_end(there: Installat
     assert outcome.code == 1
     assert "an operator still runs outside this namespace's workloads and leads again: " in outcome.out
     assert there.operator.process.poll() is None
+
+
+def test_labels_with_another_name_go_too_by_the_settings_of_the_operator(fresh_cluster: ControlPlane) -> None:
+    plane = fresh_cluster
+    operator = workload("Deployment", "operator")
+    operator["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "POWER_PROFILE_LABEL", "value": "a.b/c"}]
+    operator["spec"]["replicas"] = 0  # somebody ended it before
+    Rights("operator").grant(plane)  # makes the namespace
+    plane.apply([operator, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a.b/c": "eco"}}}])
+    try:
+        outcome = joulie("cleanup", "--yes", env={"KUBECONFIG": str(plane.kubeconfig)})
+        assert (outcome.code, outcome.out.splitlines()[0]) == (0, "to remove: Joulie's labels of 1 node")
+        assert "a.b/c" not in plane.api.get("/api/v1/nodes/n")["metadata"].get("labels", {})
+    finally:
+        plane.api.delete(f"{APPS}/deployments/joulie-operator")
+
+
+def test_an_installation_in_another_namespace_is_named_even_while_its_operator_is_dead(
+    fresh_cluster: ControlPlane,
+) -> None:
+    plane = fresh_cluster
+    Rights("operator").grant(plane)
+    plane.apply([workload("DaemonSet", "agent")])
+    try:
+        outcome = joulie("cleanup", "--yes", "--namespace", "default", env={"KUBECONFIG": str(plane.kubeconfig)})
+        assert outcome.code == 2
+        assert outcome.complaint == f"Joulie is installed in the namespace {NAMESPACE}: --namespace {NAMESPACE}"
+    finally:
+        plane.api.delete(f"{APPS}/daemonsets/joulie-agent")
+
+
+def test_it_does_not_claim_that_an_object_is_gone_which_a_finalizer_holds(fresh_cluster: ControlPlane) -> None:
+    plane, env = fresh_cluster, {"KUBECONFIG": str(fresh_cluster.kubeconfig)}
+    metadata = {"name": "held", "finalizers": ["example.com/held"]}
+    twin = {"apiVersion": "joulie.io/v1alpha1", "kind": "NodeTwin", "metadata": metadata, "spec": {"nodeName": "held"}}
+    plane.apply([twin])
+    outcome = joulie("cleanup", "--yes", env=env)
+    assert outcome.code == 1
+    assert "failed: 1 NodeTwin still there, held by a finalizer" in outcome.out
+    assert "done" not in outcome.out
+    plane.api.patch(f"{JOULIE}/nodetwins/held", {"metadata": {"finalizers": None}})
+    assert joulie("cleanup", "--yes", env=env).out == "there is nothing of Joulie's to remove\n"

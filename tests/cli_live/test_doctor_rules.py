@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from joulie.cli.doctor_findings import examine
-from joulie.cli.doctor_look import Look
+from joulie.cli.doctor_look import Look, Running
 from joulie.cli.doctor_rights import needed
 from joulie.cli.live import Live
 from joulie.cli.operator_lease import OperatorLease
 from joulie.cli.options import Source
+from joulie.cluster.crds import crds
 from joulie.model.snapshot import Node, Snapshot
 from tests.rights import NAMESPACE, Rights
 
@@ -62,7 +68,101 @@ def test_labels_that_were_left_behind_are_told() -> None:
 
 @pytest.mark.parametrize("component", ["operator", "agent", "extender"])
 def test_the_rights_that_are_asked_for_are_those_that_are_shipped(component: str) -> None:
-    """But for those on one object alone, which an access review would have to name."""
-    shipped = {(right.group, right.resource, right.verb) for right in Rights(component).all() if not right.name}
-    asked = {(right.group, right.resource, right.verb) for right in needed(component, NAMESPACE)}
+    shipped = {(right.group, right.resource, right.verb, right.name) for right in Rights(component).all()}
+    asked = {(right.group, right.resource, right.verb, right.name) for right in needed(component, NAMESPACE)}
     assert asked == shipped
+
+
+def operator(namespace: str = NAMESPACE, **more: Any) -> Running:
+    return Running("Deployment", namespace, "joulie-operator", "operator", **{"wanted": 1, "ready": 1, **more})
+
+
+def agents(name: str, wanted: int) -> Running:
+    return Running("DaemonSet", NAMESPACE, name, "agent", wanted, wanted)
+
+
+def test_a_kind_of_agent_without_nodes_is_no_fault_as_long_as_another_has_some() -> None:
+    found = look()
+    found.workloads = [operator(), agents("joulie-agent", 3), agents("joulie-agent-nvidia", 0)]
+    assert kinds(found) == {}
+    found.workloads = [operator(), agents("joulie-agent", 0), agents("joulie-agent-nvidia", 0)]
+    assert kinds(found) == {"component-not-ready": "fault"}
+
+
+def test_a_second_operator_is_told_even_while_it_does_not_lead() -> None:
+    found = look()
+    found.workloads = [operator(), operator("other")]
+    (finding,) = examine(found, Source((), NOW_S))
+    assert (finding.kind, finding.severity) == ("several-operators", "fault")
+    assert "joulie-system/joulie-operator, other/joulie-operator" in finding.text
+    found.workloads = [operator(), operator("other", wanted=0, ready=0)]
+    assert kinds(found) == {}
+
+
+def test_a_lease_from_the_future_is_told_and_counts_for_no_second_leader() -> None:
+    found = look()
+    ahead = OperatorLease("other", "gone", NOW_S + 86400 * 9, 15)
+    found.live = replace(found.live, leases=(*(found.live.leases or ()), ahead))
+    (finding,) = examine(found, Source((), NOW_S))
+    assert (finding.kind, finding.severity) == ("clock-skew", "fault")
+    assert "the lease of gone in other is from 9 days in the future" in finding.text
+    assert "kubectl -n other delete lease joulie-operator" in finding.next_step
+
+
+def test_a_cleanup_that_keeps_the_lease_is_no_leader() -> None:
+    found = look()
+    found.live = replace(found.live, leases=(OperatorLease(NAMESPACE, "joulie-cleanup_1234", NOW_S - 100, 600),))
+    (finding,) = examine(found, Source((), NOW_S))
+    assert (finding.kind, finding.severity) == ("no-leader", "fault")
+    assert "joulie-cleanup_1234 keeps the lease" in finding.text
+
+
+def test_a_cluster_without_joulie_is_told_how_to_install_it() -> None:
+    found = look()
+    found.live, found.workloads = replace(found.live, leases=()), []
+    (finding,) = examine(found, Source((), NOW_S))
+    assert finding.next_step.startswith("helm upgrade --install joulie ")
+
+
+@pytest.mark.parametrize(
+    "env", [{"NODE_SELECTOR": "a in ((("}, {"POLICY_TYPE": "not_installed_here"}, {"POWER_BUDGET_WATTS": "much"}]
+)
+def test_settings_of_the_operator_that_cannot_be_used_are_told_and_stop_nothing(env: dict[str, str]) -> None:
+    found = look()
+    found.live = replace(found.live, operator_settings=env)
+    (finding,) = examine(found, Source((), NOW_S))
+    assert (finding.kind, finding.severity) == ("operator-settings", "warning")  # it leads, so it can use them
+    assert next(iter(env)) in finding.text
+    found.live = replace(found.live, leases=())
+    assert kinds(found) == {"operator-settings": "fault", "no-leader": "fault"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda version: version.update(served=False), "does not serve v1alpha1"),
+        (lambda version: version.update(name="v1alpha9"), "does not serve v1alpha1"),
+        (lambda version: version.pop("subresources"), "it lacks a status of its own"),
+    ],
+)
+def test_a_definition_that_cannot_be_used_as_it_is_is_told(change: Callable[[dict[str, Any]], Any], said: str) -> None:
+    found = look()
+    found.definitions = {one["metadata"]["name"]: deepcopy(one) for one in crds()}
+    assert kinds(found) == {}
+    change((found.definitions["nodetwins.joulie.io"] or {})["spec"]["versions"][0])
+    (finding,) = examine(found, Source((), NOW_S))
+    assert (finding.kind, finding.severity) == ("crd-outdated", "fault")
+    assert said in finding.text
+
+
+def test_a_service_that_leads_to_no_ready_extender_is_told() -> None:
+    found = look()
+    pod = Running("Pod", NAMESPACE, "joulie-extender-0", "extender", 1, 1, labels={"a": "b", "c": "d"})
+    found.pods = [pod]
+    found.extender_services = [(NAMESPACE, "joulie-extender", {"a": "b"})]
+    assert kinds(found) == {}
+    found.extender_services = [(NAMESPACE, "joulie-extender", {"a": "x"})]
+    (finding,) = examine(found, Source((), NOW_S))
+    assert (finding.kind, finding.severity) == ("extender-unreachable", "fault")
+    found.pods = [replace(pod, ready=0)]  # that is said of the Deployment already
+    assert kinds(found) == {}

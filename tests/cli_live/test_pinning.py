@@ -152,3 +152,24 @@ def test_a_pin_that_no_operator_takes_up_ends_with_exit_code_1(there: Installati
     assert outcome.out.splitlines()[-1] == (
         f"after 1 s the twin of {NODE} does not show it: joulie doctor says whether an operator runs"
     )
+
+
+def test_a_cap_that_the_hardware_does_not_take_is_told_with_what_it_takes(there: Installation) -> None:
+    outcome = there.run("pin", NODE, "eco", "--cpu-watts", "1")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1].startswith("as near to it as the hardware takes: CPU ")
+    assert outcome.out.splitlines()[-1].endswith(" W instead of 1 W")
+    assert "as near" not in there.run("pin", NODE, "eco", "--cpu-pct", "70").out
+
+
+def test_watts_and_percent_of_one_device_are_not_taken_together(there: Installation) -> None:
+    outcome = there.run("pin", NODE, "eco", "--gpu-watts", "300", "--gpu-pct", "50")
+    assert (outcome.code, pins(there)) == (2, {})
+    assert outcome.complaint.startswith("--gpu-watts and --gpu-pct say the same thing: give one of them")
+
+
+def test_unpin_of_a_name_that_no_node_has_asks_whether_another_was_meant(there: Installation) -> None:
+    outcome = there.run("unpin", "nod-00001")
+    assert outcome.code == 0
+    assert "node 'nod-00001' is not in the cluster; did you mean node-00001" in outcome.err
+    assert there.run("unpin", NODE).err == ""

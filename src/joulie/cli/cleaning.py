@@ -18,6 +18,7 @@ import msgspec
 from joulie.cli.connection import Connection
 from joulie.cli.lease_taking import LeaseTaker
 from joulie.cli.operator_lease import operator_leases
+from joulie.cli.operator_settings import operator_settings
 from joulie.cli.style import plural
 from joulie.cli.workloads import COMPONENT_LABEL, DAEMON_SETS, DEFINITIONS, WORKLOADS, selecting
 from joulie.cluster.crds import crds as definitions
@@ -39,6 +40,7 @@ from joulie.settings import DecisionSettings, load
 COMPONENTS = selecting("operator", "agent")
 AT_ONCE = 32
 ATTEMPTS = 8  # of what may pass: about half a minute
+LOOKS = 10  # within two seconds an object is gone that nothing holds
 Say = Callable[[str], None]
 
 
@@ -52,9 +54,9 @@ class Cleaning:
     say: Say
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """That the operator writes; one of them can be renamed."""
-        return load(DecisionSettings, os.environ).plan.power_profile_label, DRAINING_LABEL
+    def labels(self) -> set[str]:
+        """That the operator writes, as far as our own environment tells; one of them can be renamed."""
+        return {load(DecisionSettings, os.environ).plan.power_profile_label, DRAINING_LABEL}
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,15 @@ async def look(connection: Connection, cleaning: Cleaning) -> There:
     for lease in await operator_leases(connection) or ():
         if lease.namespace != cleaning.namespace and lease.leads(time.time()):
             raise InputError(f"an operator leads in the namespace {lease.namespace}: --namespace {lease.namespace}")
+    await _refuse_other_namespaces(connection, cleaning.namespace)
+    return await _there(connection, cleaning)
+
+
+async def _there(connection: Connection, cleaning: Cleaning) -> There:
+    labels = sorted(cleaning.labels | await _operators_label(connection))
     kinds = [NODE_TWINS, NODE_HARDWARE, *([NODE_POWER_PROFILES, TELEMETRY_PROFILES] if cleaning.crds else [])]
     nodes = [msgspec.json.decode(body)["metadata"] for body in await connection.list_all(NODES)]
-    wanted = {node["name"]: [key for key in cleaning.labels if key in (node.get("labels") or {})] for node in nodes}
+    wanted = {node["name"]: [key for key in labels if key in (node.get("labels") or {})] for node in nodes}
     return There(
         await _workloads(connection, cleaning.namespace),
         {name: dict.fromkeys(keys) for name, keys in wanted.items() if keys},
@@ -111,6 +119,26 @@ async def look(connection: Connection, cleaning: Cleaning) -> There:
         await _definitions(connection) if cleaning.crds else [],
         await LeaseTaker(connection.cluster, cleaning.namespace).exists(),
     )
+
+
+async def _refuse_other_namespaces(connection: Connection, namespace: str) -> None:
+    """Agents elsewhere would keep their caps, and write their hardware anew; who may look here alone does not know."""
+    try:
+        bodies = [one for kind in WORKLOADS for one in await connection.list_all(kind, labels=COMPONENTS)]
+    except ClusterError:
+        return
+    spaces = {str(msgspec.json.decode(body)["metadata"]["namespace"]) for body in bodies}
+    if spaces and namespace not in spaces:
+        other = min(spaces)
+        raise InputError(f"Joulie is installed in the namespace {', '.join(sorted(spaces))}: --namespace {other}")
+
+
+async def _operators_label(connection: Connection) -> set[str]:
+    """The label of the operator that is installed, where its settings can be seen and used."""
+    try:
+        return {load(DecisionSettings, await operator_settings(connection)).plan.power_profile_label}
+    except InputError:
+        return set()
 
 
 async def clean(connection: Connection, cleaning: Cleaning, there: There) -> bool:
@@ -125,7 +153,7 @@ async def clean(connection: Connection, cleaning: Cleaning, there: There) -> boo
     for workload in agents:
         await _end(connection, cleaning, workload)
     await _wait_for_pods(connection, cleaning)
-    fresh = await look(connection, cleaning)  # what was written until now
+    fresh = await _there(connection, cleaning)  # what was written until now
     await lease.renew()
     failed = await _remove(connection, cleaning, fresh)
     again = await lease.give_up()
@@ -156,7 +184,22 @@ async def _remove(connection: Connection, cleaning: Cleaning, there: There) -> l
         if time.monotonic() > until_s:
             failed.append("definitions are still being removed: an object's finalizer holds them")
         await asyncio.sleep(0.2)
-    return failed
+    return failed if there.definitions or failed else await _still_there(connection)
+
+
+async def _still_there(connection: Connection) -> list[str]:
+    """Objects that the API server agreed to remove and did not, or that somebody wrote again."""
+    told: list[str] = []
+    for _ in range(LOOKS):
+        told = []
+        for kind in (NODE_TWINS, NODE_HARDWARE):
+            if names := _names(await connection.list_if_served(kind) or ()):
+                why = "held by a finalizer, or written again by an agent"
+                told.append(f"{plural(len(names), kind.kind)} still there, {why}: {', '.join(names[:3])}")
+        if not told:
+            break
+        await asyncio.sleep(0.2)
+    return told
 
 
 async def _each(what: str, names: Iterable[str], work: Callable[[str], Awaitable[Any]]) -> list[str]:

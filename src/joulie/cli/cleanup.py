@@ -63,5 +63,11 @@ def command(source: Source, crds: bool, yes: bool, dry_run: bool, namespace: str
         if not sys.stdin.isatty():
             raise click.UsageError("nobody can be asked here: say --yes, or --dry-run to look only")
         click.confirm("go on?", abort=True)
-    complete = on_connection(source.kubeconfig, source.context, lambda connection: clean(connection, cleaning, there))
+    try:
+        complete = on_connection(
+            source.kubeconfig, source.context, lambda connection: clean(connection, cleaning, there)
+        )
+    except KeyboardInterrupt:
+        click.echo("joulie: stopped half-way: run the same command again to finish", err=True)
+        raise
     raise click.exceptions.Exit(0 if complete else 1)

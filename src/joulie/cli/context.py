@@ -22,7 +22,7 @@ from joulie.control.policies import Policy
 from joulie.errors import InputError
 from joulie.model.snapshot import Pod, Snapshot
 from joulie.physics.cooling import CoolingModel
-from joulie.settings import DecisionSettings, ScoreSettings, load
+from joulie.settings import DecisionSettings, OperatorSettings, ScoreSettings, load
 from joulie.sources.catalogue_file import read_catalogue
 
 STANDARD_INPUT = "-"
@@ -39,6 +39,13 @@ class Cluster:
     cooling: CoolingModel
     now_s: float
     live: Live | None = None  # None: from files
+    unusable: str = ""  # why the settings of the operator that runs there are not those here
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know before believing what was decided here."""
+        said = f"the operator's own settings cannot be used here, so those of this environment are: {self.unusable}"
+        return [said] if self.unusable else []
 
     @property
     def place(self) -> str:
@@ -74,12 +81,26 @@ def read_cluster(source: Source) -> Cluster:
 
     live = on_connection(source.kubeconfig, source.context, read_live)
     warn(live.warnings)
-    return live_cluster(source, live)
+    cluster = live_cluster(source, live)
+    warn(cluster.warnings)
+    return cluster
 
 
 def live_cluster(source: Source, live: Live) -> Cluster:
-    """With the settings of the operator that runs there, where the person's own environment does not say otherwise."""
-    return _cluster(source, _settings(source, {**live.operator_settings, **os.environ}), live.snapshot, live)
+    """With the settings of the operator that runs there, where the person's own environment does not say otherwise.
+
+    Where these cannot be used, here or anywhere, there is still something to see: with the person's own alone.
+    """
+    own = _settings(source, os.environ)  # a fault of these is the person's
+    try:
+        together = {**live.operator_settings, **os.environ}
+        load(OperatorSettings, together)
+        return _cluster(source, _settings(source, together), live.snapshot, live)
+    except InputError as error:
+        if not live.operator_settings:
+            raise
+        alone = replace(live, operator_settings={})
+        return replace(_cluster(source, own, live.snapshot, alone), unusable=str(error))
 
 
 def _cluster(source: Source, settings: DecisionSettings, snapshot: Snapshot, live: Live | None) -> Cluster:

@@ -10,6 +10,7 @@ from joulie import __version__
 from joulie.cli.context import live_cluster
 from joulie.cli.doctor_look import Look, Running
 from joulie.cli.doctor_objects import object_findings
+from joulie.cli.lease_taking import CLEANUP
 from joulie.cli.options import Source
 from joulie.cli.style import plural
 from joulie.cluster.crds import crds
@@ -18,7 +19,8 @@ from joulie.overview.findings import Finding, Severity, age
 SUPPORTED = ((1, 34), (1, 36))  # the three newest minors
 SKEW_WARNING_S, SKEW_FAULT_S = 5.0, 60.0
 SETTLED_S = 10.0  # a pod bound so soon after the extender's start may have been scored before it
-DEFAULT_NAMESPACE = "joulie-system"
+NAME = "joulie-operator"
+ONE_ONLY = "helm list -A: keep one installation of Joulie"
 APPLY_DEFINITIONS = "joulie crds | kubectl apply -f -"
 
 
@@ -33,7 +35,9 @@ def examine(found: Look, source: Source) -> list[Finding]:
         *_refused(found),
         *_leadership(found, source.now_s),
         *_components(found),
+        *_operator_settings(found, cluster.unusable, source.now_s),
         *_scheduler(found),
+        *_service(found),
         *_admission(found, cluster.settings.plan.power_profile_label),
         *object_findings(found, cluster),
     ]
@@ -47,13 +51,9 @@ def whole(kind: str, severity: Severity, text: str, next_step: str) -> Finding:
     return Finding(kind, severity, "", text, next_step)
 
 
-def _namespace(found: Look) -> str:
-    """Where Joulie is installed, or would be."""
-    return next((one.namespace for one in found.workloads or () if one.component == "operator"), DEFAULT_NAMESPACE)
-
-
-def _install(found: Look) -> str:
-    return f"helm upgrade --install joulie deploy/chart/joulie -n {_namespace(found)} --reuse-values"
+def _install(found: Look, namespace: str = "") -> str:
+    where = namespace or found.namespace
+    return f"helm upgrade --install joulie deploy/chart/joulie -n {where} --reset-then-reuse-values"
 
 
 def _definitions(found: Look) -> Iterator[Finding]:
@@ -65,7 +65,18 @@ def _definitions(found: Look) -> Iterator[Finding]:
         name, body = definition["metadata"]["name"], there.get(definition["metadata"]["name"])
         if body is None:
             continue
-        wanted, served = _fields(_schema(definition)), _fields(_schema(body))
+        version, theirs = _version(definition), _version(body, _version(definition)["name"])
+        if not theirs.get("served"):
+            text = (
+                f"{name} is another version than joulie {__version__}: the API server does not serve {version['name']}"
+            )
+            yield whole("crd-outdated", "fault", text, APPLY_DEFINITIONS)
+            continue
+        wanted, served = _fields(_schema(version)), _fields(_schema(theirs))
+        if "status" in (version.get("subresources") or {}):
+            wanted["a status of its own"] = ("subresource",)
+        if "status" in (theirs.get("subresources") or {}):
+            served["a status of its own"] = ("subresource",)
         lacks = sorted(path for path, kind in wanted.items() if served.get(path) != kind)
         if lacks:
             some = ", ".join(lacks[:3]) + (f" and {len(lacks) - 3} more" if len(lacks) > 3 else "")
@@ -73,8 +84,13 @@ def _definitions(found: Look) -> Iterator[Finding]:
             yield whole("crd-outdated", "fault", text, APPLY_DEFINITIONS)
 
 
-def _schema(definition: dict[str, Any]) -> dict[str, Any]:
-    version: dict[str, Any] = next((v for v in definition["spec"]["versions"] if v.get("storage")), {})
+def _version(definition: dict[str, Any], name: str = "") -> dict[str, Any]:
+    """The one of that name, else the one that is stored; empty: there is none."""
+    versions: list[dict[str, Any]] = definition["spec"]["versions"]
+    return next((v for v in versions if (v["name"] == name if name else v.get("storage"))), {})
+
+
+def _schema(version: dict[str, Any]) -> dict[str, Any]:
     return dict((version.get("schema") or {}).get("openAPIV3Schema") or {})
 
 
@@ -113,16 +129,36 @@ def _leadership(found: Look, now_s: float) -> Iterator[Finding]:
     if found.live.leases is None:
         return
     leading = [lease for lease in found.live.leases if lease.leads(now_s)]
-    if len(leading) > 1:
-        named = ", ".join(f"{lease.holder} in {lease.namespace}" for lease in leading)
-        text = f"{len(leading)} operators lead at once and undo each other's writes: {named}"
-        yield whole("several-operators", "fault", text, "helm list -A: keep one installation of Joulie")
-    if leading:
+    ahead = [lease for lease in leading if lease.silent_s(now_s) < -SKEW_WARNING_S]
+    for lease in ahead:
+        text = (
+            f"the lease of {lease.holder} in {lease.namespace} is from {age(-lease.silent_s(now_s))} in the future: "
+            "its clock is ahead, or it is gone and nobody can see that"
+        )
+        step = f"timedatectl status, where it runs; where it does not: kubectl -n {lease.namespace} delete lease {NAME}"
+        yield whole("clock-skew", "fault", text, step)
+    surely = [lease for lease in leading if lease not in ahead]
+    if len(surely) > 1:
+        named = ", ".join(f"{lease.holder} in {lease.namespace}" for lease in surely)
+        text = f"{len(surely)} operators lead at once and undo each other's writes: {named}"
+        yield whole("several-operators", "fault", text, ONE_ONLY)
+    elif len(installed := [one for one in found.workloads or () if one.component == "operator" and one.wanted]) > 1:
+        named = ", ".join(f"{one.namespace}/{one.name}" for one in installed)
+        text = f"{len(installed)} operators are installed, and there can be one: {named}"
+        yield whole("several-operators", "fault", text, ONE_ONLY)
+    if any(not lease.holder.startswith(CLEANUP) for lease in leading):
         return
-    step = f"kubectl -n {_namespace(found)} get pods -l app.kubernetes.io/component=operator"
+    if leading:
+        text = f"no operator leads: {leading[0].holder} keeps the lease, and lets go of it when the cleanup is complete"
+        step = f"joulie cleanup --namespace {leading[0].namespace} to finish it, or {_install(found)} afterwards"
+        yield whole("no-leader", "fault", text, step)
+        return
+    step = f"kubectl -n {found.namespace} get pods -l app.kubernetes.io/component=operator"
     held = [lease for lease in found.live.leases if lease.holder and lease.renewed_at_s is not None]
-    if not found.live.leases:
-        text = "no operator leads: there is no lease joulie-operator, so none has ever run"
+    if not found.live.leases and found.workloads is not None and not found.workloads:
+        text, step = "no operator leads: Joulie is not installed here", f"{_install(found)} --create-namespace"
+    elif not found.live.leases:
+        text = f"no operator leads: there is no lease {NAME}, so none has ever run"
     elif held:
         last = max(held, key=lambda lease: lease.renewed_at_s or 0.0)
         text = f"no operator leads: {last.holder} has been silent for {age(last.silent_s(now_s))}"
@@ -132,6 +168,9 @@ def _leadership(found: Look, now_s: float) -> Iterator[Finding]:
 
 
 def _components(found: Look) -> Iterator[Finding]:
+    # There is a DaemonSet for each kind of node, and there may be no node of a kind.
+    busy = {one.component for one in found.workloads or () if one.wanted}
+    idle = {"operator", "agent"} - busy
     for one in found.workloads or ():
         place = f"kubectl -n {one.namespace} describe {one.kind.lower()} {one.name}"
         if one.ready < one.wanted:
@@ -139,7 +178,7 @@ def _components(found: Look) -> Iterator[Finding]:
                 f"{one.kind} {one.namespace}/{one.name} ({one.component}): {one.ready} of {one.wanted} pods are ready"
             )
             yield whole("component-not-ready", "fault", text, place)
-        elif one.wanted == 0 and one.component in ("operator", "agent"):
+        elif one.wanted == 0 and one.component in idle:
             text = f"{one.kind} {one.namespace}/{one.name} ({one.component}) wants no pod at all"
             yield whole("component-not-ready", "fault", text, place)
     lacking: dict[tuple[str, str], list[str]] = {}
@@ -147,7 +186,8 @@ def _components(found: Look) -> Iterator[Finding]:
         lacking.setdefault((workload.namespace, workload.account), []).append(str(right))
     for (namespace, account), rights in lacking.items():
         some = ", ".join(rights[:4]) + (f" and {len(rights) - 4} more" if len(rights) > 4 else "")
-        yield whole("component-rights", "fault", f"{namespace}/{account} is not allowed to {some}", _install(found))
+        text = f"{namespace}/{account} is not allowed to {some}"
+        yield whole("component-rights", "fault", text, _install(found, namespace))
     yield from _versions(found, [*(found.workloads or ()), *(found.pods or ())])
 
 
@@ -173,6 +213,25 @@ def _scheduler(found: Look) -> Iterator[Finding]:
             "compare the scheduler's --config with deploy/scheduler: is the extender's urlPrefix there and reachable?"
         )
         yield whole("scheduler-not-asking", "fault", text, step)
+
+
+def _operator_settings(found: Look, unusable: str, now_s: float) -> Iterator[Finding]:
+    """The operator ends at once with them; or it knows a plug-in that this machine does not, and leads."""
+    severity: Severity = "warning" if found.live.leader(now_s) else "fault"
+    if unusable:
+        text = f"the operator's settings cannot be used here: {unusable}"
+        step = f"kubectl -n {found.namespace} logs deployment/joulie-operator; a plug-in has to be installed here too"
+        yield whole("operator-settings", severity, text, step)
+
+
+def _service(found: Look) -> Iterator[Finding]:
+    """A scheduler reaches the extender by its Service, which has to lead to a pod that is ready."""
+    ready = [pod for pod in found.pods or () if pod.component == "extender" and pod.ready]
+    for namespace, name, selector in (found.extender_services or ()) if ready else ():
+        if not any(pod.namespace == namespace and selector.items() <= pod.labels.items() for pod in ready):
+            text = f"Service {namespace}/{name} leads to no extender that is ready: its selector matches none of them"
+            step = f"kubectl -n {namespace} describe service {name}; {_install(found, namespace)}"
+            yield whole("extender-unreachable", "fault", text, step)
 
 
 def _admission(found: Look, label: str) -> Iterator[Finding]:

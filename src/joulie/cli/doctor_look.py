@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -16,7 +16,15 @@ from msgspec import Raw
 from joulie.cli.connection import FORBIDDEN, Connection, forbidden
 from joulie.cli.doctor_rights import Right, needed
 from joulie.cli.live import Live, read_live
-from joulie.cli.workloads import ANY_COMPONENT, COMPONENT_LABEL, DEFINITIONS, VERSION_LABEL, WORKLOADS
+from joulie.cli.workloads import (
+    ANY_COMPONENT,
+    COMPONENT_LABEL,
+    DEFINITIONS,
+    SERVICES,
+    VERSION_LABEL,
+    WORKLOADS,
+    selecting,
+)
 from joulie.cluster.crds import crds
 from joulie.cluster.port import PODS, ClusterError, NotFoundError, Resource
 from joulie.overview.nodes import time_s
@@ -29,6 +37,7 @@ POLICIES = Resource("admissionregistration.k8s.io", "v1", "mutatingadmissionpoli
 BINDINGS = Resource(
     "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"
 )
+DEFAULT_NAMESPACE = "joulie-system"
 METRICS_PORT = {"extender": 9877, "operator": 8081}
 _REQUESTS = re.compile(rb"^joulie_scheduler_(?:filter|prioritize)_requests_total\{[^}]*\} (\S+)$", re.MULTILINE)
 
@@ -47,6 +56,7 @@ class Running:
     version: str = ""
     started_at_s: float | None = None
     metrics_port: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -63,9 +73,15 @@ class Look:
     missing_rights: list[tuple[Running, Right]] | None = None
     policies: list[dict[str, Any]] | None = None  # of admission, with their bindings beside them
     bindings: list[dict[str, Any]] = field(default_factory=list)
+    extender_services: list[tuple[str, str, dict[str, str]]] | None = None  # namespace, name, selector
     extender_requests: float | None = None  # all that the extenders were asked since they started
     refused: list[str] = field(default_factory=list)  # rights that the person lacks
     unseen: list[str] = field(default_factory=list)  # what else could not be looked at
+
+    @property
+    def namespace(self) -> str:
+        """Where Joulie is installed, or would be."""
+        return next((one.namespace for one in self.workloads or () if one.component == "operator"), DEFAULT_NAMESPACE)
 
 
 async def look(connection: Connection) -> Look:
@@ -80,6 +96,7 @@ async def look(connection: Connection) -> Look:
     found.pods = await seeing.attempt("pods of Joulie", seeing.pods)
     found.missing_rights = await seeing.attempt("rights of components", seeing.missing_rights)
     found.policies = await seeing.attempt("admission policies", seeing.policies)
+    found.extender_services = await seeing.attempt("services", seeing.extender_services)
     found.extender_requests = await seeing.attempt("metrics of the extender", seeing.extender_requests)
     return found
 
@@ -150,6 +167,11 @@ class _Seeing:
             body for body in _plain(await self._connection.list_all(POLICIES)) if "joulie" in body["metadata"]["name"]
         ]
 
+    async def extender_services(self) -> list[tuple[str, str, dict[str, str]]]:
+        bodies = _plain(await self._connection.list_all(SERVICES, labels=selecting("extender")))
+        named = [(body["metadata"], (body.get("spec") or {}).get("selector") or {}) for body in bodies]
+        return [(metadata["namespace"], metadata["name"], selector) for metadata, selector in named]
+
     async def extender_requests(self) -> float | None:
         """Through the API server, which reaches pods that a person's machine does not."""
         extenders = [pod for pod in self._found.pods or () if pod.component == "extender" and pod.ready]
@@ -213,4 +235,5 @@ def _pod(body: dict[str, Any]) -> Running:
         metadata["labels"].get(VERSION_LABEL, ""),
         time_s(status.get("startTime")),
         named or METRICS_PORT.get(component, 0),
+        metadata["labels"],
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from joulie.cli.context import Cluster
 from joulie.cli.doctor_look import Look
 from joulie.cli.pinning import in_force
@@ -18,6 +20,7 @@ from joulie.physics.hardware import machine_of
 
 FUTURE_S = 5.0
 STUCK_S = 3600.0
+OPERATOR = "deployment/joulie-operator"
 NOT_THE_INSTALLATION = ("hot", "rack-full")  # the load's doing: status and the page show them
 CATALOGUE_STEP = "joulie catalogue; HARDWARE_CATALOG_PATH adds a model, labels joulie.io/hw.* name one"
 
@@ -26,7 +29,10 @@ def object_findings(found: Look, cluster: Cluster) -> Iterator[Finding]:
     view = seen(cluster)
     holding = _performance_pods(cluster)
     for node in view.nodes.values():
-        yield from _node(node, cluster)
+        for finding in _node(node, cluster):
+            # `status` sends people here; here they are sent on.
+            here = finding.next_step.startswith("joulie doctor")
+            yield replace(finding, next_step=f"kubectl -n {found.namespace} logs {OPERATOR}") if here else finding
         yield from _drain(node, holding.get(node.name, ()), cluster.now_s)
     yield from _hardware(view, cluster)
     yield from _scope(view, cluster)
@@ -52,6 +58,9 @@ def _node(node: NodeView, cluster: Cluster) -> Iterator[Finding]:
             f"its twin was written {age(node.twin_at_s - cluster.now_s)} in the future: the operator's clock is ahead"
         )
         yield Finding("clock-skew", "warning", node.name, text, "timedatectl status, on the operator's machine")
+    if node.agent_at_s is not None and node.agent_at_s > cluster.now_s + FUTURE_S:
+        text = f"its agent reported {age(node.agent_at_s - cluster.now_s)} in the future: the node's clock is ahead"
+        yield Finding("clock-skew", "warning", node.name, text, f"timedatectl status, on {node.name}")
     yield from _labels(node, cluster)
 
 

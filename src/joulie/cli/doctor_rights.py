@@ -12,10 +12,13 @@ class Right(NamedTuple):
     resource: str  # `nodetwins/status` for a part
     verb: str
     namespace: str = ""  # "": everywhere
+    name: str = ""  # "": any
 
     def __str__(self) -> str:
         full = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{self.verb} {full}" + (f" in {self.namespace}" if self.namespace else "")
+        return f"{self.verb} {full}{self.name and f' {self.name}'}" + (
+            f" in {self.namespace}" if self.namespace else ""
+        )
 
     def attributes(self) -> dict[str, str]:
         """As an access review asks."""
@@ -26,6 +29,7 @@ class Right(NamedTuple):
             "subresource": part,
             "verb": self.verb,
             "namespace": self.namespace,
+            "name": self.name,
         }
 
 
@@ -33,8 +37,8 @@ JOULIE, LEASES = "joulie.io", "coordination.k8s.io"
 WATCH = ("list", "watch")
 
 
-def _rights(group: str, resources: str, *verbs: str, namespace: str = "") -> list[Right]:
-    return [Right(group, resource, verb, namespace) for resource in resources.split() for verb in verbs]
+def _rights(group: str, resources: str, *verbs: str, namespace: str = "", name: str = "") -> list[Right]:
+    return [Right(group, resource, verb, namespace, name) for resource in resources.split() for verb in verbs]
 
 
 def needed(component: str, namespace: str) -> list[Right]:
@@ -48,6 +52,7 @@ def needed(component: str, namespace: str) -> list[Right]:
             *_rights(JOULIE, "nodetwins/status", "patch"),
             *_rights("", "events", "create", namespace="default"),
             *_rights(LEASES, "leases", "create", namespace=namespace),
+            *_rights(LEASES, "leases", "get", "update", namespace=namespace, name="joulie-operator"),
         ]
     if component == "agent":
         return [

@@ -18,6 +18,7 @@ from joulie.operator.process import LEASE_NAME
 from joulie.overview.nodes import time_s
 
 TIMES = LeaseTimes()
+CLEANUP = "joulie-cleanup"  # how its holder's name begins, so that it is not taken for an operator
 HELD_FOR_S = 600.0  # longer than a cleanup takes: nobody gets the lease in between
 GONE_S = 3600.0
 ATTEMPTS = 20
@@ -31,7 +32,7 @@ class LeaseTaker:
         self._cluster = cluster
         self._namespace = namespace
         self._clock = clock
-        self._identity = unique_identity("joulie-cleanup")
+        self._identity = unique_identity(CLEANUP)
         self._was_alive = False
 
     async def exists(self) -> bool:

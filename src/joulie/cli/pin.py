@@ -49,6 +49,9 @@ def command(source: Source, out: Output, node: str, wait: bool, timeout_s: float
     """
     from joulie.cli.pinning import Wanted, pin_node
 
+    for device in ("cpu", "gpu"):
+        if wanted[f"{device}_watts"] is not None and wanted[f"{device}_pct"] is not None:
+            raise click.UsageError(f"--{device}-watts and --{device}-pct say the same thing: give one of them")
     document = pin_node(source, node, Wanted(**wanted), timeout_s if wait else None, out.tell)
     if not out.for_people:
         out.document(document)

@@ -17,7 +17,7 @@ from joulie.cli.options import Source
 from joulie.cli.output import warn
 from joulie.cli.plan_table import cpu_cap, gpu_cap
 from joulie.cli.style import plain, plural, watts
-from joulie.cluster.port import NODE_POWER_PROFILES, NODE_TWINS, ConflictError, NotFoundError
+from joulie.cluster.port import NODE_POWER_PROFILES, NODE_TWINS, NODES, ClusterError, ConflictError, NotFoundError
 from joulie.cluster.slim import decode_pin, decode_twin
 from joulie.control.pins import pins_in_force
 from joulie.control.plan import PINNED, Assignment
@@ -66,6 +66,7 @@ def pin_node(source: Source, node: str, wanted: Wanted, wait_s: float | None, sa
         live = await read_live(connection, pods_on=node)  # no other pod matters for a node that is pinned
         _check(live, node)
         cluster = live_cluster(source, live)
+        warn(cluster.warnings)
         before = in_force(live.snapshot.pins, node, source.now_s)
         name = before.name if before else node
         written = decode_pin(await _write(connection, name, wanted, node, source.now_s))
@@ -73,6 +74,8 @@ def pin_node(source: Source, node: str, wanted: Wanted, wait_s: float | None, sa
         _warn_of_others(live, written, node, source.now_s)
         assignment = _foreseen(cluster, written)
         say(_what_follows(cluster, node, assignment))
+        if limited := _limited(written, assignment):
+            say(limited)
         shown = None
         if wait_s is not None and assignment is not None:
             shown = await _shown(connection, assignment, wait_s)
@@ -104,6 +107,8 @@ def unpin_node(source: Source, node: str, every: bool, say: Say) -> dict[str, An
             except NotFoundError:
                 continue
         say(_what_was_removed(node, gone, source.now_s))
+        if not gone:
+            await _warn_of_a_typo(connection, node)
         left = [pin for pin in pins if pin not in gone]
         if (next_one := in_force(left, node, source.now_s)) is not None:
             say(f"now {_described(next_one, source.now_s)} speaks for it; to remove all: joulie unpin {node} --all")
@@ -195,6 +200,23 @@ def _what_follows(cluster: Cluster, node: str, assignment: Assignment | None) ->
     return f"{when}: {assignment.state}{same}, {caps}"
 
 
+def _limited(pin: Pin, assignment: Assignment | None) -> str:
+    """Where the hardware takes no such cap, so that another is set than the one that was asked for."""
+    if assignment is None or assignment.state == DRAINING:
+        return ""
+    caps, machine = assignment.caps, assignment.machine
+    asked = [("CPU", pin.cpu_cap_w, pin.cpu_cap_pct, caps.cpu_w, caps.cpu_pct)]
+    if machine.gpu_count:
+        asked.append(("GPU", pin.gpu_cap_w, pin.gpu_cap_pct, caps.gpu_w_each, caps.gpu_pct))
+    told = []
+    for device, want_w, want_pct, get_w, get_pct in asked:
+        if want_w is not None and get_w is not None and abs(want_w - get_w) >= 0.5:
+            told.append(f"{device} {watts(get_w)} instead of {watts(want_w)}")
+        elif want_w is None and want_pct is not None and get_pct is not None and abs(want_pct - get_pct) >= 0.05:
+            told.append(f"{device} {plain(get_pct)} % instead of {plain(want_pct)} %")
+    return f"as near to it as the hardware takes: {', '.join(told)}" if told else ""
+
+
 def _warn_of_others(live: Live, written: Pin, node: str, now_s: float) -> None:
     others = [p for p in live.snapshot.pins if p.node == node and p.name != written.name]
     alive = [p for p in others if p.expires_at_s is None or p.expires_at_s > now_s]
@@ -239,6 +261,16 @@ def _what_was_removed(node: str, gone: Sequence[Pin], now_s: float) -> str:
     if not gone:
         return f"{node} is not pinned: nothing to do"
     return f"{node} is unpinned: {', '.join(_described(pin, now_s) for pin in gone)} removed"
+
+
+async def _warn_of_a_typo(connection: Connection, node: str) -> None:
+    """Nothing to remove is well, but not where the name was meant to be another; who may not look is not told."""
+    try:
+        names = [str(msgspec.json.decode(body)["metadata"]["name"]) for body in await connection.list_all(NODES)]
+    except ClusterError:
+        return
+    if node not in names:
+        warn([f"node {node!r} is not in the cluster{close_to(near_misses(node, names))}"])
 
 
 def _described(pin: Pin, now_s: float) -> str:

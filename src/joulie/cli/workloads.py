@@ -9,6 +9,7 @@ STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
 WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
+SERVICES = Resource("", "v1", "services", "Service", namespaced=True)
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
 
 COMPONENT_LABEL = "app.kubernetes.io/component"

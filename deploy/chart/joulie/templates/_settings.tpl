@@ -31,9 +31,21 @@
 {{- end }}
 {{- end }}
 
+{{/* A selector that nobody can read would only be found when the first pod ends. */}}
+{{- define "joulie.checkManagedNodes" -}}
+{{- $word := `[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?` }}
+{{- $key := printf `([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?%s` $word }}
+{{- $set := printf `%s\s+(in|notin)\s*\([^()]*\)` $key }}
+{{- $one := printf `\s*(!\s*%s|%s|%s(\s*(==|=|!=|>|<)\s*(%s)?)?)\s*` $key $set $key $word }}
+{{- if not (regexMatch (printf `^\s*$|^%s(,%s)*$` $one $one) .Values.managedNodes) }}
+{{- fail (printf "managedNodes=%q cannot be used: it is a label selector such as joulie.io/managed=true,joulie.io/rack in (r1,r2); empty takes every node" .Values.managedNodes) }}
+{{- end }}
+{{- end }}
+
 {{/* The environment of a component: what the chart says, then shared settings, then its own; the last wins. */}}
 {{- define "joulie.environment" -}}
 {{- $own := (index .root.Values .component).settings }}
+{{- include "joulie.checkManagedNodes" .root }}
 {{- include "joulie.checkSettings" (dict "root" .root "of" "shared" "settings" .root.Values.settings "place" "settings") }}
 {{- include "joulie.checkSettings" (dict "root" .root "of" .component "settings" $own "place" (printf "%s.settings" .component)) }}
 {{- $all := dict }}
