@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Callable, Sequence
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from joulie.errors import InputError
 
 Check = Callable[[], str | None]  # the fault, or None
+
+
+class _OurFaults(logging.Filter):
+    """What is not HTTP is the sender's fault: it is answered, and not a page of log a time."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_LOG = logging.getLogger("joulie.http")
+_LOG.addFilter(_OurFaults())
 
 
 async def serve(
@@ -38,7 +51,7 @@ async def serve(
     app.router.add_get("/healthz", answer(healthy))  # type: ignore[arg-type]
     app.router.add_get("/readyz", answer(ready))  # type: ignore[arg-type]
     app.router.add_routes(routes)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, logger=_LOG)
     await runner.setup()
     try:
         await listen(runner, address, variable)

@@ -13,12 +13,15 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from joulie.cli.demo_live_screen import TILES
 from joulie.demo.machines import LONELY_NODE, PINNED_NODE
+from joulie.overview.colours import STATE_COLOURS
 from tests.demo.running import Demo, get, get_or_none, running, sample_total, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
@@ -117,6 +120,26 @@ def test_a_signal_ends_everything_and_leaves_no_port_process_or_file(number: sig
     assert "The replays with and without Joulie are missing" in "\n".join(demo.lines)
 
 
+def test_hammering_ctrl_c_still_gives_the_summary_and_no_traceback() -> None:
+    with running("--speed", "60") as demo:
+        wait_for(lambda: get_or_none(f"{demo.dashboard}/readyz"), "dashboard")
+        while demo.process.poll() is None:
+            demo.end()
+            time.sleep(0.03)
+        assert demo.wait() == 0
+    assert demo.errors == []
+    assert "Run them with:" in "\n".join(demo.lines)
+
+
+def test_a_terminal_that_is_closed_ends_everything_at_once(tmp_path: Path) -> None:
+    with running("--speed", "20", TMPDIR=str(tmp_path)) as demo:
+        children = wait_for(demo.children, "process of the replays")
+        demo.end(signal.SIGHUP)
+        assert demo.wait() == 0
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_replays_process_ends_with_the_demo() -> None:
     with running("--speed", "20") as demo:
         children = wait_for(demo.children, "process of the replays")
@@ -194,6 +217,11 @@ def test_on_a_terminal_it_shows_racks_and_gives_the_terminal_back() -> None:
     assert "\x1b[?25l" in text  # the cursor was hidden …
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # … and is back
     assert "This run measured" in text[text.rindex("\x1b[?25h") :]
+
+
+def test_states_are_told_apart_without_colours() -> None:
+    assert len({*TILES.values(), "▨"}) == len(TILES) + 1
+    assert TILES.keys() == STATE_COLOURS.keys()
 
 
 def _read(screen: int) -> bytes:

@@ -10,8 +10,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from joulie.cli.demo_summary import settings_given
 from joulie.demo.day import MORNING, NIGHT
 from joulie.demo.jobs import jobs_of_scene
+from joulie.demo.looking import Options
 from joulie.demo.outcome import Comparison, Replayed, UnequalWorkError, compare
 from joulie.demo.replay import Replay, ReplayError, compared
 from joulie.demo.summary import NOTHING_PCT, comparison_lines
@@ -176,12 +178,30 @@ def test_more_seeds_are_compared_and_averaged() -> None:
 
 
 def test_wrong_wishes_are_refused_in_one_line() -> None:
+    assert "'nan' is no number" in joulie("demo", "--speed", "nan").complaint
+    assert "'nan' is no number" in joulie("demo", "replay", "--with", "--meter-until", "nan").complaint
+    assert "options of replay come after it" in joulie("demo", "--seed", "8", "replay").complaint
     assert "the scenes are day, morning" in joulie("demo", "replay", "--scene", "dusk").complaint
     assert "--meter-until goes with" in joulie("demo", "replay", "--meter-until", "60").complaint
     assert "--seeds compares" in joulie("demo", "replay", "--seeds", "2", "--with").complaint
     unknown = joulie("demo", "replay", "--scene", "night", "--policy", "magic")
     assert unknown.code == 2
     assert "POLICY_TYPE='magic'" in unknown.complaint
+
+
+def test_settings_in_the_environment_are_part_of_the_command_that_repeats_the_numbers() -> None:
+    env = {
+        "STATIC_HP_FRAC": "0.5",
+        "TWIN_STALENESS_THRESHOLD": "90s",
+        "POLICY_TYPE": "static_partition",
+        "HOME": "/nowhere",
+    }
+    options = Options(20.0, 7, NIGHT, None)
+    assert settings_given(options, {"RECONCILE_INTERVAL": "5s", "HOME": "/nowhere"}) == []
+    assert {"POLICY_TYPE=static_partition", "STATIC_HP_FRAC=0.5"} < set(settings_given(options, env))
+    chosen = Options(20.0, 7, NIGHT, "rule_swap_v1")
+    assert sorted(settings_given(chosen, env)) == ["STATIC_HP_FRAC=0.5", "TWIN_STALENESS_THRESHOLD=90s"]
+    assert settings_given(chosen, {"STATIC_HP_FRAC": "0.5; true"}) == ["STATIC_HP_FRAC='0.5; true'"]
 
 
 def test_performance_pods_that_may_run_nowhere_end_the_replay_with_a_word() -> None:

@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from joulie.model.names import CPU_MODEL_LABEL
 from joulie.model.snapshot import Pin, Pod
 from tests.browser import Stage, in_browser
-from tests.web.showing import served, shown, tell
+from tests.web.showing import Shown, served, shown, tell
 from tests.web.world import World
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -140,6 +140,80 @@ async def test_a_cluster_without_managed_nodes_says_how_to_begin(stage: Stage) -
         await expect(here.page.locator(".rack")).to_have_count(2)
         world.nodes["node-b"] = replace(world.nodes["node-b"], labels=world.nodes["node-a"].labels)
         await expect(here.page.locator(".rack")).to_have_count(1)
+
+
+@in_browser
+async def test_nothing_is_said_of_power_before_anybody_told(stage: Stage) -> None:
+    world = World(3, NOW_S)
+    world.twins.clear()
+    async with served(world) as (address, _), shown(stage, address) as here:
+        power = here.page.locator("[data-figure=power]")
+        await expect(power).to_have_text("–")
+        await expect(here.page.locator("[data-figure=budget]")).to_have_text("–")
+        world.write_twin("node-01", 1)
+        await expect(power).not_to_have_text("–")
+        await expect(power).to_have_text(watts((await here.api("cluster"))["powerW"]))
+
+
+@in_browser
+async def test_a_node_and_a_pod_that_are_gone_are_not_shown_as_if_they_were_there(stage: Stage) -> None:
+    world = World(3, NOW_S)
+    async with served(world) as (address, _), shown(stage, address, "#/node/node-01") as here:
+        page = here.page
+        await expect(page.locator(".node-body")).to_be_visible()
+        node, twin = world.nodes.pop("node-01"), world.twins.pop("node-01")
+        await expect(page.locator(".about")).to_have_text("It has left the cluster.")
+        await expect(page.locator(".node-body")).to_be_hidden()
+        world.nodes["node-01"], world.twins["node-01"] = node, twin
+        await expect(page.locator(".node-body")).to_be_visible()
+        await page.goto(f"{address}/#/pod/team-a/node-02-work-0")
+        await expect(page.locator(".reason")).to_contain_text("Runs on")
+        pod = world.pods["team-a/node-02-work-0"]
+        world.pods["team-a/node-02-work-0"] = replace(pod, finished=True)
+        await expect(page.locator(".reason")).to_contain_text("Finished on")
+        del world.pods["team-a/node-02-work-0"]
+        await expect(page.locator(".about")).to_have_text("It is no longer in the cluster.")
+        await expect(page.locator("table.scores")).to_be_hidden()
+        here.complaints.clear()  # the browser tells of every 404
+
+
+@in_browser
+async def test_the_page_forgets_what_changed_more_than_an_hour_ago(stage: Stage) -> None:
+    world = World(3, NOW_S)
+    async with served(world) as (address, _), shown(stage, address) as here:
+        world.turn("node-01", "draining")
+        drained = here.page.locator(".changes .chip.draining")
+        await expect(drained).to_have_count(1)
+        world.now_s += 3700
+        await expect(drained).to_have_count(0)
+
+
+@in_browser
+async def test_a_clock_that_was_set_back_starts_the_past_anew_on_the_page_too(stage: Stage) -> None:
+    world = World(3, NOW_S)
+    async with served(world) as (address, _), shown(stage, address) as here:
+        for seconds, samples in ((0, 1), (20, 2), (20, 3), (-7200, 1)):
+            world.step(seconds)
+            await expect_samples(here, samples)
+
+
+async def expect_samples(here: Shown, samples: int) -> None:
+    """So many points of the past are drawn, and one for now."""
+    line = here.page.locator(".hour-panel .line").first
+    await expect(line).to_have_attribute("d", re.compile(rf"^M[^L]*(L[^L]*){{{samples}}}$"))
+
+
+@in_browser
+async def test_nodes_without_racks_use_the_whole_width(stage: Stage) -> None:
+    world = World(100, NOW_S)
+    for name in list(world.nodes):
+        world.add_node(name, "")
+    async with served(world) as (address, _), shown(stage, address) as here:
+        await expect(here.page.locator(".rack")).to_contain_text("no rack")
+        rack, racks = [await here.page.locator(one).bounding_box() for one in (".rack", ".racks")]
+        assert rack is not None
+        assert racks is not None
+        assert rack["width"] == racks["width"]
 
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'\"&amp;"

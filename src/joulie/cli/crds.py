@@ -37,7 +37,7 @@ def command(form: Literal["yaml", "json"], folder: Path | None) -> None:
     Examples:
       joulie crds | kubectl apply -f -            install or update them
       joulie crds | kubectl diff -f -             what would change
-      joulie crds --dir deploy/crds               one file each, to keep in git
+      joulie crds --dir crds                      one file each, to keep in git
       joulie crds -o json | jq -r '.items[].metadata.name'
     """
     from joulie.cluster.crds import crds, crds_yaml

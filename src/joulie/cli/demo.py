@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
+from joulie.cli.demo_numbers import NumberRange
 from joulie.cli.lazy import LazyGroup, Listed
 from joulie.cli.options import duration_option, no_color_option
 
@@ -55,7 +58,7 @@ Settings of operator and extender that are in the environment count here, too.
 @click.group(cls=LazyGroup, table=TABLE, invoke_without_command=True, subcommand_metavar="[replay …]", epilog=_EPILOG)
 @click.option(
     "--speed",
-    type=click.FloatRange(1, 120),
+    type=NumberRange(1, 120),
     default=20.0,
     show_default=True,
     help="Simulated seconds in a real one; a day of the demo takes 40 simulated minutes.",
@@ -97,6 +100,9 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """
     if ctx.invoked_subcommand is None:
         _live(Given(**given))
+    elif any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in given):
+        name = ctx.invoked_subcommand
+        raise click.UsageError(f"options of {name} come after it, and those of the live demo do not go with it")
 
 
 def _live(given: Given) -> None:
@@ -123,7 +129,7 @@ def _live(given: Given) -> None:
     browse = terminal and not given.no_browser and not os.environ.get("CI") and _has_windows()
     until_s = UNATTENDED_S if given.for_s is None and not terminal else given.for_s
     performed = _perform(options, ports, until_s, _screen(url, given.no_color), url if browse else None)
-    click.echo(summary_text(performed, options))
+    click.echo(summary_text(performed, options, os.environ))
 
 
 def _has_windows() -> bool:
@@ -156,4 +162,6 @@ def _perform(
             threading.Thread(target=webbrowser.open, args=(browse,), daemon=True).start()
 
     with screen:
-        return asyncio.run(perform(options, ports, os.environ, screen, for_s, ready))
+        performed = asyncio.run(perform(options, ports, os.environ, screen, for_s, ready))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends: one more Ctrl-C must not cut the summary short
+        return performed

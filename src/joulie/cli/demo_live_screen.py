@@ -15,12 +15,14 @@ from rich.text import Text
 from joulie.cli.demo_screen import STATES, figures
 from joulie.cli.style import kilowatts
 from joulie.demo.summary import clock
+from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
 from joulie.overview.colours import FAULT, STATE_COLOURS
 
 if TYPE_CHECKING:
     from joulie.demo.looking import Look
 
 KEPT_LINES, SHOWN_FINDINGS = 8, 3
+TILES = {PERFORMANCE: "■", ECO: "□", DRAINING: "◧", UNKNOWN: "·"}  # told apart without colours, too
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -90,18 +92,18 @@ class LiveScreen:
         for rack in look.cluster.racks:
             line = Text(f"{rack.name:<8} {kilowatts(rack.power_w):>8} of {kilowatts(rack.capacity_w)}  ")
             for name in rack.nodes:
-                line.append("▨ " if name in faults else "■ ", style=_colour(name in faults, look.nodes[name].state))
+                line.append_text(_tile(look.nodes[name].state, name in faults))
             lines.append(line)
         return lines
 
 
-def _colour(fault: bool, state: str) -> str:
-    return FAULT if fault else STATE_COLOURS[state]
+def _tile(state: str, fault: bool) -> Text:
+    return Text("▨ ", FAULT) if fault else Text(f"{TILES[state]} ", STATE_COLOURS[state])
 
 
 def _legend() -> Text:
     line = Text(" " * 28)
     for state in STATES:
-        line.append(f"■ {state}  ", style=STATE_COLOURS[state])
+        line.append(f"{TILES[state]} {state}  ", style=STATE_COLOURS[state])
     line.append("▨ needs attention", style=FAULT)
     return line

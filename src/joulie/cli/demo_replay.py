@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from joulie.cli.demo_numbers import NumberRange
 from joulie.cli.options import prints_result
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Examples:
 @click.option(
     "--meter-until",
     "meter_until_s",
-    type=click.FloatRange(0, 24 * 3600),
+    type=NumberRange(0, 24 * 3600),
     default=0.0,
     metavar="SECONDS",
     help="With --with or --without: go on metering the idle nodes up to this time, as a comparison does.",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
+
 from joulie.demo import summary
 from joulie.demo.day import WHOLE_DAY
 from joulie.demo.looking import Options
 from joulie.demo.performance import Performed
 from joulie.demo.replays_beside import replay_command
 from joulie.demo.tuning import Ports
+from joulie.settings import DecisionSettings, ScoreSettings, describe
 
 
 def port_lines(ports: Ports) -> str:
@@ -22,10 +26,11 @@ def port_lines(ports: Ports) -> str:
     return "\n".join(f"  {name:<12} http://127.0.0.1:{port}/metrics" for name, port in parts)
 
 
-def summary_text(performed: Performed, options: Options) -> str:
+def summary_text(performed: Performed, options: Options, env: Mapping[str, str]) -> str:
     """What the live run measured, then what the replays say, then how to get the same numbers again."""
     lines = ["", *summary.measured_lines(performed.measured, options.speed), ""]
-    again = f"  joulie {' '.join(replay_command(options))}"
+    joulie = " ".join([*settings_given(options, env), "joulie"])
+    again = f"  {joulie} {' '.join(replay_command(options))}"
     if performed.comparisons is None:
         lines += [f"The replays with and without Joulie are missing ({performed.why_none}). Run them with:", again]
         return "\n".join(lines)
@@ -36,6 +41,14 @@ def summary_text(performed: Performed, options: Options) -> str:
         *summary.comparison_lines(performed.comparisons),
         "The same numbers again, and one of them alone (likewise --without):",
         again,
-        f"  joulie {' '.join(one)}",
+        f"  {joulie} {' '.join(one)}",
     ]
     return "\n".join(lines)
+
+
+def settings_given(options: Options, env: Mapping[str, str]) -> list[str]:
+    """`STATIC_HP_FRAC=0.5`: what was in the environment and counts, for the numbers depend on it."""
+    found = [*describe(DecisionSettings, env), *describe(ScoreSettings, env)]
+    forced = {"RECONCILE_INTERVAL", "NODE_SELECTOR", *(["POLICY_TYPE"] if options.policy else [])}
+    values = {one.variable: one.value for one in found if one.is_set and one.variable not in forced}
+    return [f"{variable}={shlex.quote(value)}" for variable, value in values.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -52,7 +52,15 @@ async def perform(
 ) -> Performed:
     """Until the time is over or a signal comes; a second signal ends the wait for the replays, too."""
     stop, hurry = asyncio.Event(), asyncio.Event()
-    _on_signals(lambda: hurry.set() if stop.is_set() else stop.set())
+
+    def end() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    def leave() -> None:
+        stop.set()
+        hurry.set()
+
+    _on_signals(end, leave)
     told: deque[str] = deque()
     demo = LiveDemo(options, ports, env, told.append)
     replays = asyncio.create_task(replays_beside(options))
@@ -115,7 +123,10 @@ async def _announce(demo: LiveDemo, ready: Callable[[], None]) -> None:
     ready()
 
 
-def _on_signals(act: Callable[[], None], signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGINT)) -> None:
+def _on_signals(end: Callable[[], None], leave: Callable[[], None]) -> None:
+    """`leave`: the terminal was closed, so nobody waits for anything; `nohup` is obeyed."""
     loop = asyncio.get_running_loop()
-    for number in signals:
-        loop.add_signal_handler(number, act)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, leave)

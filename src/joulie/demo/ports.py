@@ -30,12 +30,13 @@ def choose_ports(dashboard: int, metrics_base: int | None, agents: int) -> Ports
 def _hold_first(held: ExitStack, port: int) -> int:
     if port == 0:
         return _hold(held, 0)
-    for candidate in range(port, min(port + TRIED, 65536)):
+    last, why = min(port + TRIED, 65535), ""
+    for candidate in range(port, last + 1):
         try:
             return _hold(held, candidate)
-        except OSError:
-            continue
-    raise InputError(f"--port {port}: this port and the {TRIED} after it are taken on 127.0.0.1; --port 0 takes any")
+        except OSError as error:
+            why = error.strerror or str(error)
+    raise InputError(f"--port {port}: no port from it to {last} can be had on 127.0.0.1 ({why}); --port 0 takes any")
 
 
 def _hold_exactly(held: ExitStack, port: int) -> int:

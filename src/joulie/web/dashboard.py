@@ -95,13 +95,14 @@ class Dashboard:
             return
         self._looked_at_s = time.monotonic()
         now_s, scene = self._clock(), self.scene
+        set_back = now_s < scene.cluster.now_s
         moved = scene.look(self._read(), self._facts(), now_s)
         lines = self.changes.compare(scene.views, scene.pins, scene.cluster, self._why_now)
         sampled = self.history.is_due(now_s)
         if sampled:
             self.history.take(scene.cluster, scene.views, scene.names)
         before, self._cluster = self._cluster, cluster_document(scene.cluster)
-        if moved is None:
+        if moved is None or set_back:  # the past that viewers hold is another one now
             self.feed.restart()
             return
         news = {key: value for key, value in self._cluster.items() if before.get(key) != value}

@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from joulie.model.snapshot import Pod
+from joulie.overview.findings import node_findings
 from joulie.overview.fit import misfits
 from joulie.web.answers import cluster_document, find_pods, pod_document, pod_line, rack_lines
 from joulie.web.assets import Asset, assets
@@ -92,7 +93,7 @@ class Handlers:
             "nowS": dashboard.scene.cluster.now_s,
             "reason": dashboard.why(name),
             "decisionEveryS": dashboard.settings.decision.plan.reconcile_interval_s,
-            "attention": [one for one in dashboard.scene.cluster.attention if one.node == name],
+            "attention": list(node_findings(view, dashboard.scene.cluster.now_s, dashboard.scene.limits)),
             "changes": [line for line in dashboard.changes.lines(MOST_LINES) if line.node == name][:20],
             "history": dashboard.history.of_node(name),
             "podList": find_pods(dashboard.snapshot.pods, label, node=name, text="", offset=0, limit=PODS_OF_A_NODE),

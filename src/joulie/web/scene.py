@@ -53,7 +53,7 @@ class Scene:
     """What was seen last. The clock of the cluster is told; a demo's may run faster than ours."""
 
     def __init__(self, settings: PlanSettings, limits: Limits) -> None:
-        self._settings, self._limits = settings, limits
+        self._settings, self.limits = settings, limits
         self.views: dict[str, NodeView] = {}  # every node, sorted by name
         self.pins: Mapping[str, Pin] = {}  # in force, by node
         self.cluster: ClusterView = cluster_view((), Facts(), 0.0, limits)
@@ -71,7 +71,7 @@ class Scene:
         if time.monotonic() - self._counted_at_s > COUNT_PODS_EVERY_S:
             self._counts, self._counted_at_s = pod_counts(snapshot, self._settings), time.monotonic()
         seen_anew = self._make_views(snapshot, now_s)
-        self.cluster = cluster_view(self.views.values(), facts, now_s, self._limits)
+        self.cluster = cluster_view(self.views.values(), facts, now_s, self.limits)
         worst = gravest(self.cluster.attention)
         names = [name for name, view in self.views.items() if view.scope in MANAGED]
         if names != self.names:
@@ -132,7 +132,7 @@ class Scene:
             max_w=_rounded(view.max_w),
             headroom=_rounded(view.headroom),
             cooling_stress=_rounded(view.cooling_stress),
-            enforced=enforced(view, now_s, self._limits),
+            enforced=enforced(view, now_s, self.limits),
             pin=view.pin_profile,
             pin_waits=view.pin_waits,
             fault=worst.get(view.name, 0),

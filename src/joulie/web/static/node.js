@@ -34,7 +34,7 @@ export function nodePage(store, name) {
   let asked = 0;
   let busy = false;
   let ended = false;
-  let missing = null;
+  let seen = false;
 
   async function refresh() {
     if (busy || ended) return;
@@ -51,12 +51,14 @@ export function nodePage(store, name) {
   }
 
   function showMissing(error) {
-    if (missing === error.message || !body.hidden) return; // what was shown stays, the header tells that it is old
-    missing = error.message;
-    say(about, `${error.message}.`);
+    if (seen && !error.gone) return; // what was shown stays for a while
+    body.hidden = true;
+    refill(state, null, () => []);
+    say(about, seen ? "It has left the cluster." : `${error.message}.`);
   }
 
   function show(node) {
+    seen = true;
     body.hidden = false;
     refill(state, node.state, () => [chip(node.state)]);
     say(about, [hardware(node), node.rack && isolate(node.rack), node.zone && isolate(node.zone), scopeWords(node.scope)].filter(Boolean).join(" · "));

@@ -93,20 +93,21 @@ export function overview(store, open) {
   function writeFigures() {
     const { cluster, history } = store;
     const { facts } = cluster;
-    power.set(watts(cluster.powerW), `caps allow ${limit(cluster.cappedW)}, ${tierWords(cluster)}`);
+    const told = cluster.nodes > (cluster.sources.none ?? 0); // else the sum is of nothing, and not 0 W
+    power.set(told ? watts(cluster.powerW) : "–", told ? `caps allow ${limit(cluster.cappedW)}, ${tierWords(cluster)}` : "not known yet");
     const times = [...history.timesS, cluster.nowS];
-    const drawn = [...history.powerW, cluster.powerW];
+    const drawn = [...history.powerW, told ? cluster.powerW : null];
     spark.draw(times, drawn);
     chart.draw(times, [
       { name: "draws", kind: "area", values: drawn },
-      { name: "caps allow", kind: "cap", values: [...history.cappedW, cluster.cappedW] },
+      { name: "caps allow", kind: "cap", values: [...history.cappedW, told ? cluster.cappedW : null] },
       ...(facts.budgetW ? [{ name: "budget", kind: "budget", values: times.map(() => facts.budgetW) }] : []),
     ]);
     const most = facts.budgetW || cluster.cappedW;
     const part = most ? (100 * cluster.powerW) / most : 0;
     budget.title(facts.budgetW ? "Budget" : "Of what caps allow");
     const over = facts.budgetW > 0 && part > 100;
-    budget.set(percent(part), facts.budgetW ? (over ? `${watts(cluster.powerW - most)} over ${limit(most)}` : `of ${limit(most)}`) : "no budget is set");
+    budget.set(told ? percent(part) : "–", facts.budgetW ? (over ? `${watts(cluster.powerW - most)} over ${limit(most)}` : `of ${limit(most)}`) : "no budget is set");
     budgetBar.set(part, over ? "over" : part > 90 && facts.budgetW ? "near" : "");
     const zones = Object.entries(facts.zoneAmbientC);
     facility.set(known(facts.pue) ? `PUE ${facts.pue.toFixed(2)}` : known(facts.ambientC) ? degrees(facts.ambientC) : "–",

@@ -26,6 +26,7 @@ export function podPage(store, namespace, name) {
   let shown = PAGE;
   let ended = false;
   let busy = false;
+  let seen = false;
 
   async function refresh() {
     if (busy) return;
@@ -34,20 +35,29 @@ export function podPage(store, namespace, name) {
       const pod = await ask(`pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}?limit=${shown}`);
       if (!ended) show(pod);
     } catch (error) {
-      if (!ended && panel.hidden) say(about, `${error.message}.`);
+      if (!ended) showMissing(error);
     } finally {
       busy = false;
     }
   }
 
+  function showMissing(error) {
+    if (seen && !error.gone) return; // what was shown stays for a while
+    panel.hidden = true;
+    refill(goes, null, () => []);
+    say(about, seen ? "It is no longer in the cluster." : `${error.message}.`);
+  }
+
   function show(pod) {
+    seen = true;
     panel.hidden = false;
-    const asks = [`${plain(pod.cpuCores, 2)} cores`, pod.gpus ? `${plain(pod.gpus)} GPUs` : ""].filter(Boolean).join(", ");
+    const asks = [`${plain(pod.cpuCores, 2)} cores`, pod.gpus ? `${plain(pod.gpus)} ${pod.gpus === 1 ? "GPU" : "GPUs"}` : ""].filter(Boolean).join(", ");
     say(about, [pod.performanceOnly && pod.workloadClass !== "performance" ? `${pod.workloadClass}, kept off eco by its node affinity` : pod.workloadClass, asks, pod.terminating ? "terminating" : ""].filter(Boolean).join(" · "));
     const best = pod.nodes[0];
     const open = pod.open > 0 && best;
-    refill(goes, [pod.node, open && best.node, open && best.score], () => (pod.node ? ["Runs on ", nodeLink(pod.node), "."] : open ? ["Waits; would go to ", nodeLink(best.node), ` (score ${best.score.toFixed(1)}).`] : ["Waits; no node would take it."]));
-    refill(rows, [pod.nodes, pod.node], () => (pod.nodes.length ? pod.nodes.map((node) => scoreRow(node, pod.node)) : [emptyRow("There is no node.", TITLES.length)]));
+    const runs = pod.finished ? "Finished on " : "Runs on ";
+    refill(goes, [runs, pod.node, open && best.node, open && best.score], () => (pod.node ? [runs, nodeLink(pod.node), "."] : open ? ["Waits; would go to ", nodeLink(best.node), ` (score ${best.score.toFixed(1)}).`] : ["Waits; no node would take it."]));
+    refill(rows, [pod.nodes, pod.node, pod.finished], () => (pod.nodes.length ? pod.nodes.map((node) => scoreRow(node, pod.node, pod.finished)) : [emptyRow("There is no node.", TITLES.length)]));
     more.hidden = pod.total <= pod.nodes.length || shown >= MOST;
     say(more, `Show more of ${count(pod.total)} nodes`);
     say(rest, pod.total > shown && shown >= MOST ? `The best ${count(pod.nodes.length)} of ${count(pod.total)} nodes; for all: joulie score` : "");
@@ -72,12 +82,12 @@ export function podPage(store, namespace, name) {
   };
 }
 
-function scoreRow(node, here) {
+function scoreRow(node, here, finished) {
   const terms = node.breakdown;
   const shut = !node.feasible || node.misfit;
   const bar = h("i");
   bar.style.width = `${node.score}%`;
-  const remark = node.node === here ? "it runs here" : !node.feasible ? `rejected: ${node.reason}` : node.misfit || (terms ? "" : node.reason);
+  const remark = node.node === here ? (finished ? "it ran here" : "it runs here") : !node.feasible ? `rejected: ${node.reason}` : node.misfit || (terms ? "" : node.reason);
   const term = (key, format) => h("td", {}, terms ? format(terms[key]) : "–");
   return h("tr", { class: [node.node === here ? "here" : "", shut ? "shut" : ""].join(" ").trim() || null },
     h("td", { class: "dim" }, String(node.place)),

@@ -71,11 +71,9 @@ function applyDelta(delta) {
     const target = store.nodes[column];
     for (let index = 0; index < rows.length; index += 1) target[rows[index]] = values[index];
   }
-  if (delta.changes) {
-    store.changes = [...delta.changes.reverse(), ...store.changes]
-      .filter((line) => line.atS > store.cluster.nowS - HOUR_S)
-      .slice(0, LINES);
-  }
+  store.changes = [...(delta.changes ?? []).reverse(), ...store.changes]
+    .filter((line) => line.atS > store.cluster.nowS - HOUR_S)
+    .slice(0, LINES);
   if (delta.sample) addSample(...delta.sample);
   tell(delta);
 }
@@ -100,6 +98,7 @@ function tell(changes) {
 
 export async function ask(path) {
   const response = await fetch(`api/v1/${path}`, { cache: "no-store" });
-  if (!response.ok) throw new Error(response.status === 404 ? (await response.text()).trim() : `HTTP ${response.status}`);
+  const gone = response.status === 404;
+  if (!response.ok) throw Object.assign(new Error(gone ? (await response.text()).trim() : `HTTP ${response.status}`), { gone });
   return response.json();
 }

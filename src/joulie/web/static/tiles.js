@@ -43,9 +43,10 @@ export function heatMap(store, open) {
       rows.clear();
       rows.set("", nodes.name.map((_, row) => row));
     }
+    const nameless = nodes.rack.some(Boolean) && rows.size === 1 ? "all nodes" : "no rack";
     level = Object.keys(LEVELS).find((one) => nodes.name.length <= LEVELS[one].most);
     root.dataset.level = level;
-    racks = [...rows].sort(([one], [other]) => rackOrder(one, other)).map(([name, members]) => makeRack(name, members));
+    racks = [...rows].sort(([one], [other]) => rackOrder(one, other)).map(([name, members]) => makeRack(name, members, nameless));
     rackOf = [];
     for (const rack of racks) for (const row of rack.rows) rackOf[row] = rack;
     racksBox.replaceChildren(...racks.map((rack) => rack.element));
@@ -55,10 +56,10 @@ export function heatMap(store, open) {
     layOut();
   }
 
-  function makeRack(name, rows) {
+  function makeRack(name, rows, nameless) {
     const canvas = h("canvas", { "aria-hidden": "true" });
     const [power, bar, zone] = [h("span", { class: "rack-power" }), h("i"), h("span", { class: "dim" })];
-    const title = h("div", { class: "rack-title" }, h("b", { title: name || null }, name ? isolate(name) : "no rack"), power, h("span", { class: "bar" }, bar), zone);
+    const title = h("div", { class: "rack-title" }, h("b", { title: name || null }, name ? isolate(name) : nameless), power, h("span", { class: "bar" }, bar), zone);
     const rack = { name, rows, canvas, power, bar, zone, columns: 1, width: 0, dirty: true, sums: true };
     rack.element = h("div", { class: "rack" }, title, canvas);
     canvas.addEventListener("pointermove", (event) => hover(rack, event));

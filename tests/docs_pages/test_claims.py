@@ -1,0 +1,21 @@
+"""What the first pages claim in numbers is what comes out."""
+
+from __future__ import annotations
+
+import re
+from statistics import mean
+
+import pytest
+
+from tests.cli_runner import joulie
+from tests.docs_pages.blocks import ROOT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_demos_day_saves_about_what_the_page_says_and_slows_the_slowest_pods(page: str) -> None:
+    (claimed_pct,) = re.findall(r"about (\d+) % of the energy", (ROOT / page).read_text(encoding="utf-8"))
+    days = joulie("demo", "replay", "--scene", "day", "--seeds", "5", "-o", "json").document
+    assert mean(day["savedPct"] for day in days) == pytest.approx(int(claimed_pct), abs=0.9)
+    slowdowns = [mean(day[way]["slowdownP99"] for day in days) for way in ("withJoulie", "withoutJoulie")]
+    assert slowdowns[0] > slowdowns[1]
