@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from aiohttp import web
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.cluster.port import PODS, Cluster, Resource
+from joulie.cluster.port import NODE_TWINS, PODS, Cluster, Resource
 from joulie.cluster.slim import DECODERS
 from joulie.cluster.watch_log import ContactLog
 from joulie.control.board import ScoreBoard
@@ -28,9 +28,10 @@ from joulie.serving import listen
 from joulie.settings import ExtenderSettings
 
 FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
-# News of pods come by the hundred a second, and each alone would cost as much as a request. Taken together they cost
-# little, and what is on its way meanwhile is expected (`ExpectedPods`). Nodes and twins are taken at once.
-PODS_TOGETHER_S = 0.1
+# News come by the hundred a second, and each alone would cost as much as a request; together they cost little. The
+# first is taken at once, those that follow at most so much later. Of pods, what is on its way meanwhile is expected
+# (`ExpectedPods`); of a node's class nothing may be known late.
+TOGETHER_S = {PODS: 0.1, NODE_TWINS: 0.004}
 # The objects of a cluster live long and hold no cycles: looking through them for garbage would stall requests.
 _GC_THRESHOLDS = (50_000, 20, 100)
 
@@ -69,8 +70,8 @@ class Extender:
     async def _watch(self, cluster: Cluster, resource: Resource) -> None:
         async for changes in cluster.watch(resource, DECODERS[resource]):
             self.state.take(resource, changes)
-            if resource is PODS and self.state.synced:
-                await asyncio.sleep(PODS_TOGETHER_S)
+            if self.state.synced:
+                await asyncio.sleep(TOGETHER_S.get(resource, 0.0))
 
     def _forget(self, _name: str, row: int) -> None:
         self.expected.forget_rows()

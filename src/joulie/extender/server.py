@@ -153,7 +153,6 @@ class Service:
         key = f"{question.pod.namespace}/{question.pod.name}"
         if question.exists and self._settings.score.count_recent_pods and self._state.waits_for_a_node(key):
             self._expected.expect(key, scored, now_s)
-            self._state.board.prepared(now_s)
 
     def _afterwards(self, work: Callable[..., None], *arguments: object) -> None:
         """When the answer is on its way and before anything else is asked: the scheduler need not wait for it."""

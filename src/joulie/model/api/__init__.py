@@ -1,7 +1,7 @@
 """The one definition of Joulie's API objects (SPEC section 2).
 
-Decoding, validation, the CRDs in `deploy/chart/joulie/crds` and the reference page all come from these classes. Every field that
-may be absent is None when it is; a description here is what `kubectl explain` says.
+Decoding, validation, the CRDs in `deploy/chart/joulie/crds` and the reference page all come from these classes. Every
+field that may be absent is None when it is; a description here is what `kubectl explain` says.
 """
 
 from joulie.model.api.hardware import NodeHardware, NodeHardwareStatus
