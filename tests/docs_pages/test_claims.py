@@ -13,9 +13,9 @@ from tests.docs_pages.blocks import ROOT
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_the_demos_day_saves_about_what_the_page_says_and_slows_the_slowest_pods(page: str) -> None:
-    (claimed_pct,) = re.findall(r"about (\d+) % of the energy", (ROOT / page).read_text(encoding="utf-8"))
-    days = joulie("demo", "replay", "--scene", "day", "--seeds", "5", "-o", "json").document
-    assert mean(day["savedPct"] for day in days) == pytest.approx(int(claimed_pct), abs=0.9)
+def test_the_demos_day_saves_what_the_page_says_and_slows_the_slowest_pods(page: str) -> None:
+    ((least, most),) = re.findall(r"([\d.]+) to ([\d.]+) % of the energy", (ROOT / page).read_text(encoding="utf-8"))
+    days = joulie("demo", "replay", "--seed", "1", "--scene", "day", "--seeds", "10", "-o", "json").document
+    assert all(float(least) - 0.05 <= day["savedPct"] <= float(most) for day in days)
     slowdowns = [mean(day[way]["slowdownP99"] for day in days) for way in ("withJoulie", "withoutJoulie")]
     assert slowdowns[0] > slowdowns[1]
