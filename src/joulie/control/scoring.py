@@ -6,12 +6,11 @@ formula stands here alone: extender, command line and lab call it.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from joulie.control.exact_sum import exact_sum
 from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
 from joulie.model.snapshot import WorkloadClass
 from joulie.physics.marginal import marginal_power_w, share
@@ -86,7 +85,7 @@ def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     fresh = columns.fresh
     budget_w = _budget_w(columns)
     pressure = performance_pressure(columns)
-    trend = math.fsum(columns.trend_w_per_min[fresh].tolist())
+    trend = exact_sum(columns.trend_w_per_min[fresh])
     scale = BURST_TREND_SCALE if abs(trend) > BURST_W_PER_MIN else STEADY_TREND_SCALE
 
     cooling_term = (100.0 - columns.cooling_stress) * COOLING_WEIGHT
@@ -128,7 +127,7 @@ def performance_pressure(columns: ScoreColumns) -> float:
         return 0.0
     free = np.clip((columns.capped_w - columns.measured_w) / _budget_w(columns) * 100.0, 0.0, 100.0)
     congestion = 100.0 - np.where(columns.has_power, free, columns.predicted_headroom)[chosen]
-    return math.fsum(congestion.tolist()) / len(congestion)
+    return exact_sum(congestion) / len(congestion)
 
 
 def _budget_w(columns: ScoreColumns) -> Numbers:
