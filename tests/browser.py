@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pytest
 
-from tests.chromium import ChromiumUnavailableError, chromium_binary
+from tests.chromium import chromium_binary
+from tests.obtaining import obtained, say_skipped
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
@@ -75,14 +75,7 @@ def in_browser(scenario: Callable[Concatenate[Stage, P], Coroutine[Any, Any, Non
 @pytest.fixture(scope="module")
 def stage(pytestconfig: pytest.Config) -> Iterator[Stage]:
     """A browser for the tests of a module; skips where there is none, and in CI fails."""
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    try:
-        with capture.global_and_fixture_disabled():
-            binary = chromium_binary()
-    except ChromiumUnavailableError as unavailable:
-        if os.environ.get("CI", "").lower() in ("true", "1"):
-            pytest.fail(f"{NEEDED}, and in CI there is no excuse: {unavailable}", pytrace=False)
-        pytest.skip(f"{NEEDED}: {unavailable}")
+    binary = obtained(chromium_binary, pytestconfig, NEEDED)
     opened = Stage()
     try:
         opened.run(opened.open(binary))
@@ -92,10 +85,4 @@ def stage(pytestconfig: pytest.Config) -> Iterator[Stage]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reasons = [
-        report.longrepr[2].removeprefix("Skipped: ")
-        for report in terminalreporter.getreports("skipped")
-        if isinstance(report.longrepr, tuple) and NEEDED in report.longrepr[2]
-    ]
-    if reasons:
-        terminalreporter.write_sep("!", f"SKIPPED {len(reasons)} tests: {reasons[0]}", red=True, bold=True)
+    say_skipped(terminalreporter, NEEDED)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.obtaining import UnavailableError, run_tool
 
 INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DOWNLOAD_WITHIN_S = 600.0
@@ -21,10 +22,6 @@ export LD_LIBRARY_PATH="$root/usr/lib/{triplet}:$root/lib/{triplet}:$root/usr/li
 export FONTCONFIG_FILE="$root/etc/fonts/fonts.conf"
 exec "$root/usr/lib/chromium/chromium" "$@"
 """
-
-
-class ChromiumUnavailableError(Exception):
-    """There is no browser and none could be had; the text says why."""
 
 
 def chromium_binary() -> Path:
@@ -39,7 +36,7 @@ def chromium_binary() -> Path:
 
 def download(cache: Path, apt_options: Sequence[str] = ()) -> Path:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise ChromiumUnavailableError("no chromium on the search path, and no apt-get and dpkg-deb to fetch one")
+        raise UnavailableError("no chromium on the search path, and no apt-get and dpkg-deb to fetch one")
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".download-") as name:
         folder = Path(name)
@@ -48,7 +45,7 @@ def download(cache: Path, apt_options: Sequence[str] = ()) -> Path:
         options = ["-o", "Debug::NoLocking=1", "-o", f"Dir::Cache={folder / 'archives'}", *apt_options]
         try:
             needed = _needed(options, folder)
-        except ChromiumUnavailableError:  # the machine has no package lists: then lists of our own
+        except UnavailableError:  # the machine has no package lists: then lists of our own
             options += ["-o", f"Dir::State::Lists={folder / 'lists'}"]
             _run(["apt-get", "-q", *options, "update"], folder)
             needed = _needed(options, folder)
@@ -65,13 +62,13 @@ def _needed(options: Sequence[str], folder: Path) -> list[str]:
     said = _run(["apt-get", "-qq", *options, "--simulate", "--no-install-recommends", "install", "chromium"], folder)
     installs = [line.split() for line in said.splitlines() if line.startswith("Inst ")]
     if not installs:
-        raise ChromiumUnavailableError("apt knows of no package chromium to install")
+        raise UnavailableError("apt knows of no package chromium to install")
     return [f"{words[1]}={next(word for word in words[2:] if word.startswith('('))[1:]}" for words in installs]
 
 
 def _keep(root: Path, target: Path) -> Path:
     if not (root / "usr/lib/chromium/chromium").is_file():
-        raise ChromiumUnavailableError("the package holds no usr/lib/chromium/chromium")
+        raise UnavailableError("the package holds no usr/lib/chromium/chromium")
     triplet = next((path.name for path in (root / "usr/lib").glob("*-linux-gnu")), "")
     (root / "launch").write_text(LAUNCHER.format(root=target, triplet=triplet))
     (root / "launch").chmod(0o755)
@@ -84,13 +81,4 @@ def _keep(root: Path, target: Path) -> Path:
 
 
 def _run(command: Sequence[str], folder: Path) -> str:
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=DOWNLOAD_WITHIN_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ChromiumUnavailableError(f"{' '.join(command[:3])}: {error}") from error
-    if done.returncode != 0:
-        reason = (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]
-        raise ChromiumUnavailableError(f"{' '.join(command[:3])}: {reason}")
-    return done.stdout
+    return run_tool(command, folder, DOWNLOAD_WITHIN_S)

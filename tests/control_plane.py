@@ -8,12 +8,13 @@ The testbed is imported only where it is used: most test runs never need it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.obtaining import in_ci, say_skipped
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -71,10 +72,6 @@ def available(config: pytest.Config, names: Sequence[str]) -> dict[str, Path]:
         pytest.skip(f"{NEEDED}: {unavailable.reason}")
 
 
-def in_ci() -> bool:
-    return os.environ.get("CI", "").lower() in ("true", "1")
-
-
 @pytest.hookimpl(tryfirst=True)  # before pytest picks by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -87,12 +84,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reasons = [
-        report.longrepr[2].removeprefix("Skipped: ").removeprefix(f"{NEEDED}: ")
-        for report in terminalreporter.getreports("skipped")
-        if isinstance(report.longrepr, tuple) and NEEDED in report.longrepr[2]
-    ]
-    if reasons:
-        who = "1 test that needs" if len(reasons) == 1 else f"{len(reasons)} tests that need"
-        line = f"SKIPPED {who} the control plane: {reasons[0]}"
-        terminalreporter.write_sep("!", line, red=True, bold=True)
+    say_skipped(terminalreporter, NEEDED)

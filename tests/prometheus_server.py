@@ -13,20 +13,18 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 import pytest
 
+from tests.obtaining import UnavailableError, obtained, run_tool, say_skipped
+
 NEEDED = "needs a real Prometheus"
 BINARIES = ("prometheus", "promtool")
 READY_WITHIN_S = 30.0
 DOWNLOAD_WITHIN_S = 300.0
-
-
-class PrometheusUnavailableError(Exception):
-    """There is no binary and none could be had; the text says why."""
 
 
 def prometheus_binary() -> Path:
@@ -50,7 +48,7 @@ def _binary(name: str) -> Path:
 
 def _download(cache: Path, wanted: str) -> Path:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise PrometheusUnavailableError(f"no {wanted} on the search path, and no apt-get and dpkg-deb to fetch one")
+        raise UnavailableError(f"no {wanted} on the search path, and no apt-get and dpkg-deb to fetch one")
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".download-") as name:
         folder = Path(name)
@@ -61,7 +59,7 @@ def _download(cache: Path, wanted: str) -> Path:
         for binary in BINARIES:
             unpacked = folder / "unpacked" / "usr" / "bin" / binary
             if not unpacked.is_file():
-                raise PrometheusUnavailableError(f"{package.name} holds no usr/bin/{binary}")
+                raise UnavailableError(f"{package.name} holds no usr/bin/{binary}")
             unpacked.replace(target / binary)  # atomic: two processes may get here at once
         return target / wanted
 
@@ -74,22 +72,14 @@ def _package(folder: Path) -> Path:
     own = ["-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={archives}", "-o", "Debug::NoLocking=1"]
     try:
         _run(["apt-get", "-q", "download", "prometheus"], folder)
-    except PrometheusUnavailableError:
+    except UnavailableError:
         _run(["apt-get", "-q", *own, "update"], folder)
         _run(["apt-get", "-q", *own, "download", "prometheus"], folder)
     return next(folder.glob("prometheus_*.deb"))
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=DOWNLOAD_WITHIN_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise PrometheusUnavailableError(f"{' '.join(command[:3])}: {error}") from error
-    if done.returncode != 0:
-        reason = (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]
-        raise PrometheusUnavailableError(f"{' '.join(command[:3])}: {reason}")
+def _run(command: Sequence[str], folder: Path) -> str:
+    return run_tool(command, folder, DOWNLOAD_WITHIN_S)
 
 
 class PrometheusServer:
@@ -176,32 +166,15 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def start_prometheus(pytestconfig: pytest.Config) -> type[PrometheusServer]:
     """Makes servers, which the test enters; skips where there is no Prometheus, and in CI fails."""
-    _had(prometheus_binary, pytestconfig)
+    obtained(prometheus_binary, pytestconfig, NEEDED)
     return PrometheusServer
 
 
 @pytest.fixture(scope="session")
 def promtool(pytestconfig: pytest.Config) -> Path:
     """The program; skips where there is none, and in CI fails."""
-    return _had(promtool_binary, pytestconfig)
-
-
-def _had(find: Callable[[], Path], config: pytest.Config) -> Path:
-    capture = config.pluginmanager.getplugin("capturemanager")
-    try:
-        with capture.global_and_fixture_disabled():
-            return find()
-    except PrometheusUnavailableError as unavailable:
-        if os.environ.get("CI", "").lower() in ("true", "1"):
-            pytest.fail(f"{NEEDED}, and in CI there is no excuse: {unavailable}", pytrace=False)
-        pytest.skip(f"{NEEDED}: {unavailable}")
+    return obtained(promtool_binary, pytestconfig, NEEDED)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reasons = [
-        report.longrepr[2].removeprefix("Skipped: ")
-        for report in terminalreporter.getreports("skipped")
-        if isinstance(report.longrepr, tuple) and NEEDED in report.longrepr[2]
-    ]
-    if reasons:
-        terminalreporter.write_sep("!", f"SKIPPED {len(reasons)} tests: {reasons[0]}", red=True, bold=True)
+    say_skipped(terminalreporter, NEEDED)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.control_plane import in_ci
 from tests.devices.standin.compile import compile_library, compiler
 from tests.devices.standin.play import World
+from tests.obtaining import in_ci
 
 
 def _compiled(name: str, factory: pytest.TempPathFactory) -> Path:
