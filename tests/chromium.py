@@ -18,7 +18,7 @@ INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 DOWNLOAD_WITHIN_S = 600.0
 LAUNCHER = """#!/bin/sh
 root="{root}"
-export LD_LIBRARY_PATH="$root/usr/lib/{triplet}:$root/lib/{triplet}:$root/usr/lib/chromium"
+export LD_LIBRARY_PATH="{libraries}"
 export FONTCONFIG_FILE="$root/etc/fonts/fonts.conf"
 exec "$root/usr/lib/chromium/chromium" "$@"
 """
@@ -69,8 +69,10 @@ def _needed(options: Sequence[str], folder: Path) -> list[str]:
 def _keep(root: Path, target: Path) -> Path:
     if not (root / "usr/lib/chromium/chromium").is_file():
         raise UnavailableError("the package holds no usr/lib/chromium/chromium")
-    triplet = next((path.name for path in (root / "usr/lib").glob("*-linux-gnu")), "")
-    (root / "launch").write_text(LAUNCHER.format(root=target, triplet=triplet))
+    # Some libraries lie in folders of their own, where only their package's programs look for them.
+    folders = sorted({path.parent.relative_to(root) for path in root.rglob("*.so*")})
+    libraries = ":".join(str(target / folder) for folder in folders)
+    (root / "launch").write_text(LAUNCHER.format(root=target, libraries=libraries))
     (root / "launch").chmod(0o755)
     try:
         root.replace(target)  # atomic: two processes may get here at once

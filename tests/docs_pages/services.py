@@ -60,7 +60,8 @@ class Services:
             self.end(name)
         address = ADDRESSES.get(name)
         port = self._ports[address.port] if address else 0
-        env = {**self._env, **({address.variable: f"127.0.0.1:{port}"} if address else {})}
+        asked_at = {"EXTENDER_ADDR": f"127.0.0.1:{free_port()}"} if name == "extender" else {}
+        env = {**self._env, **asked_at, **({address.variable: f"127.0.0.1:{port}"} if address else {})}
         with (self._folder / f".{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 ["bash", "-c", text],

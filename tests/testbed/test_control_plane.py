@@ -21,6 +21,7 @@ from testbed.objects import fill, load
 from testbed.requests_seen import Request
 
 ROOT = Path(__file__).resolve().parents[2]
+CRDS = ROOT / "deploy" / "chart" / "joulie" / "crds"
 TWINS = "/apis/joulie.io/v1alpha1/nodetwins"
 
 
@@ -70,7 +71,7 @@ def test_every_definition_is_established_and_none_has_a_schema_problem(control_p
 
 
 def test_the_shipped_definitions_are_taken_without_a_warning(control_plane: ControlPlane, kubectl: Path) -> None:
-    outcome = run_kubectl(control_plane, kubectl, "apply", "--dry-run=server", "-f", str(ROOT / "deploy" / "crds"))
+    outcome = run_kubectl(control_plane, kubectl, "apply", "--dry-run=server", "-f", str(CRDS))
     assert outcome.returncode == 0, outcome.stderr
     warnings = [line for line in outcome.stderr.splitlines() if "last-applied-configuration" not in line]
     assert warnings == []
