@@ -17,7 +17,7 @@ import pytest
 
 from tests.chart.charts import CHART
 from tests.chart.dockerfile import ROOT, carry_out, copied, stages
-from tests.control_plane import in_ci
+from tests.obtaining import in_ci
 
 EXAMPLE = "src/joulie/demo/example_cluster.yaml"
 DEVELOPMENT = {"pytest", "mypy", "ruff", "mkdocs", "hypothesis", "import-linter", "fmpy", "amdsmi", "cryptography"}
