@@ -50,5 +50,6 @@ def say_skipped(terminalreporter: pytest.TerminalReporter, needed: str) -> None:
         if isinstance(report.longrepr, tuple) and needed in report.longrepr[2]
     ]
     if reasons:
-        line = f"SKIPPED {len(reasons)} tests: {needed}: {reasons[0]}"
-        terminalreporter.write_sep("!", line, red=True, bold=True)
+        what = needed.removeprefix("needs ")
+        who = "1 test that needs" if len(reasons) == 1 else f"{len(reasons)} tests that need"
+        terminalreporter.write_sep("!", f"SKIPPED {who} {what}: {reasons[0]}", red=True, bold=True)
