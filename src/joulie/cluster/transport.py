@@ -28,7 +28,6 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": "joulie",
 }
-LARGEST_TLS_RECORD = 17 * 1024  # 16 KiB, what encryption adds, and some room
 _UNAUTHORIZED = 401
 _LONGEST_MESSAGE = 300
 
@@ -164,8 +163,6 @@ class Transport:
                 await asyncio.sleep(0)
 
     async def _pieces(self, path: str, response: aiohttp.ClientResponse, idle_s: float) -> AsyncGenerator[bytes, None]:
-        """While somebody works on a piece nothing is read: what comes meanwhile waits and makes one piece, not many."""
-        transport = _readable(response)
         while True:
             try:
                 async with self._within(idle_s):
@@ -174,11 +171,7 @@ class Transport:
                 self._no_answer("GET", path, error, idle_s)
             if not piece:
                 return
-            if transport is not None:
-                transport.pause_reading()
             yield piece
-            if transport is not None:
-                transport.resume_reading()
 
     async def _rest(self, path: str, response: aiohttp.ClientResponse) -> bytes:
         try:
@@ -269,15 +262,6 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
     if transport is not None:
         transport.abort()
     response.close()
-
-
-def _readable(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
-    """The connection, which takes little from the kernel while it is not read; None: it has ended."""
-    transport = response.connection.transport if response.connection is not None else None
-    if transport is not None and hasattr(transport, "set_read_buffer_limits"):
-        # Less would be a trap: with part of a record left over it would wait for room, and the rest never come.
-        transport.set_read_buffer_limits(LARGEST_TLS_RECORD, LARGEST_TLS_RECORD)
-    return transport
 
 
 def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
