@@ -13,7 +13,7 @@ from joulie.cluster.observer import ClusterObserver
 from joulie.cluster.port import Broken, Change, Cluster, Deleted, Resource, Synced, Upserted
 
 T = TypeVar("T")
-PATIENCE_S = 60.0
+PATIENCE_S = 20.0
 
 
 def run(scenario: Coroutine[Any, Any, T]) -> T:

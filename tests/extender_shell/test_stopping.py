@@ -149,7 +149,7 @@ async def _until_refused(port: int) -> None:
     while time.monotonic() < deadline_s:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, ConnectionResetError):  # reset: it closed before it took this one
             return
         writer.close()
         await asyncio.sleep(0.02)

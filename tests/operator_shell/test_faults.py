@@ -223,6 +223,6 @@ def test_the_loop_survives_a_server_that_is_away_and_forgot_its_history() -> Non
 
 
 def _metric(play: Play, name: str, **labels: str) -> float:
-    value = play.operator.metrics.registry.get_sample_value(name, labels)
+    value = play.operator.metrics.made.registry.get_sample_value(name, labels)
     assert value is not None
     return value

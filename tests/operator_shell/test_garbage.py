@@ -59,7 +59,7 @@ def _named(lines: list[Line], body: Body) -> list[Line]:
 
 
 def _count(play: Play, kind: str) -> tuple[float | None, float | None]:
-    value, labels = play.operator.metrics.registry.get_sample_value, {"kind": kind}
+    value, labels = play.operator.metrics.made.registry.get_sample_value, {"kind": kind}
     return value("joulie_operator_broken_objects", labels), value("joulie_operator_broken_objects_seen_total", labels)
 
 

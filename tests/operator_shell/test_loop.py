@@ -100,7 +100,7 @@ def test_refreshes_are_spread_between_two_decisions_and_counted_also_when_cut_sh
             assert 1 < after_a_third < 38
             play.now_s += 1
             await play.operator.reconcile()
-            counted = play.operator.metrics.registry.get_sample_value(
+            counted = play.operator.metrics.made.registry.get_sample_value(
                 "joulie_operator_api_writes_total", {"verb": "patch", "resource": "nodetwins/status"}
             )
             assert counted is not None
@@ -125,7 +125,7 @@ def test_a_policy_that_fails_costs_the_decision_and_nothing_is_written(mood: str
                 (line,) = log.lines
                 assert (line.level, line.message) == ("error", "decision failed, nothing was changed")
                 assert "moody" in line.fields["error"]
-            errors = play.operator.metrics.registry.get_sample_value("joulie_operator_reconcile_errors_total")
+            errors = play.operator.metrics.made.registry.get_sample_value("joulie_operator_reconcile_errors_total")
             assert errors == 1
             policy.mood = "well"
             assert await play.tick() is not None

@@ -11,10 +11,10 @@ from joulie.agent.node import NodeAgent
 from joulie.agent.pool import Pool
 from joulie.agent.reporting import Reporter
 from joulie.cluster.observer import ContactClock
+from joulie.metrics import Described, escaped, head
 
 _MODES = ("none", "rapl", "dvfs")
 _ACTIONS = ("throttle_up", "throttle_down")
-Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
 
 
 class _Family(NamedTuple):
@@ -48,7 +48,7 @@ class AgentMetrics:
         rendered = [node.series for node in self._pool.nodes.values() if node.series]
         parts = [self._own()]
         for number, family in enumerate(_FAMILIES):
-            parts.append(_head(family.name, family.type, family.help))
+            parts.append(head(family.name, family.type, family.help))
             parts += [series[number] for series in rendered]
         return "".join(parts).encode()
 
@@ -62,7 +62,7 @@ class AgentMetrics:
             self._watch_errors,
         )
         whole = (
-            f"{_head(name, kind, meaning)}{name} {_number(value)}\n"
+            f"{head(name, kind, meaning)}{name} {_number(value)}\n"
             for (name, kind, meaning, _), value in zip(_OWN[:-1], values, strict=True)
         )
         name, kind, meaning, _ = _OWN[-1]
@@ -70,22 +70,18 @@ class AgentMetrics:
             f'{name}{{verb="{verb}",resource="{resource}"}} {number}\n'
             for (verb, resource), number in sorted(self._reporter.writes.items())
         )
-        return "".join((*whole, _head(name, kind, meaning), *writes))
+        return "".join((*whole, head(name, kind, meaning), *writes))
 
 
 def described() -> list[Described]:
     """Every metric, for the reference."""
-    return [*_OWN, *((family.name, family.type, family.help, family.labels) for family in _FAMILIES)]
+    return [*_OWN, *(Described(family.name, family.type, family.help, family.labels) for family in _FAMILIES)]
 
 
 def render(node: NodeAgent) -> tuple[str, ...]:
     """The node's series of every family, in their order."""
     labels = f'node="{node.name}"'
     return tuple(family.series(node, labels) for family in _FAMILIES)
-
-
-def _head(name: str, kind: str, meaning: str) -> str:
-    return f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
 
 
 def _number(value: float) -> str:
@@ -137,7 +133,7 @@ def _package_total_w(node: NodeAgent) -> float | None:
 
 def _policy_cap(node: NodeAgent) -> Iterable[tuple[str, float | None]]:
     if node.target is not None:
-        yield f'policy="{_escaped(node.target.chosen_by)}"', node.enforced.cpu.cap_w
+        yield f'policy="{escaped(node.target.chosen_by)}"', node.enforced.cpu.cap_w
 
 
 def _caps(node: NodeAgent, *, enforced: bool) -> Iterable[tuple[str, float | None]]:
@@ -161,20 +157,16 @@ def _missing(node: NodeAgent) -> Iterable[tuple[str, float]]:
 
 def _results(node: NodeAgent) -> Iterable[tuple[str, float]]:
     for device, outcome in (("cpu", node.enforced.cpu), ("gpu", node.enforced.gpu)):
-        yield f'device="{device}",result="{outcome.result}",backend="{_escaped(outcome.backend)}"', 1
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        yield f'device="{device}",result="{outcome.result}",backend="{escaped(outcome.backend)}"', 1
 
 
 _OWN: tuple[Described, ...] = (
-    ("joulie_agent_nodes", "gauge", "Nodes that this agent looks after.", ()),
-    ("joulie_agent_contact_age_seconds", "gauge", "Time since the API server last spoke.", ()),
-    ("joulie_agent_write_errors_total", "counter", "Reports that were not taken, all tried again.", ()),
-    ("joulie_agent_relists_total", "counter", "Gaps in what was seen, all closed.", ()),
-    ("joulie_agent_watch_errors_total", "counter", "Faults of watches, survived.", ()),
-    ("joulie_agent_api_writes_total", "counter", "Writes to the API server.", ("verb", "resource")),
+    Described("joulie_agent_nodes", "gauge", "Nodes that this agent looks after.", ()),
+    Described("joulie_agent_contact_age_seconds", "gauge", "Time since the API server last spoke.", ()),
+    Described("joulie_agent_write_errors_total", "counter", "Reports that were not taken, all tried again.", ()),
+    Described("joulie_agent_relists_total", "counter", "Gaps in what was seen, all closed.", ()),
+    Described("joulie_agent_watch_errors_total", "counter", "Faults of watches, survived.", ()),
+    Described("joulie_agent_api_writes_total", "counter", "Writes to the API server.", ("verb", "resource")),
 )
 _FAMILIES: tuple[_Family, ...] = (
     _many(

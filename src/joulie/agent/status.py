@@ -19,7 +19,7 @@ from joulie.cluster.port import EVENTS, NODE_HARDWARE, NODE_TWINS, TELEMETRY_PRO
 from joulie.model.api import NodeHardware, NodeHardwareStatus, NodeTwin
 from joulie.model.api.twin import ControlState, ControlStatus
 from joulie.model.names import API_VERSION
-from joulie.model.rfc3339 import format_time, parse_time_s
+from joulie.model.rfc3339 import format_time, readable_time_s
 
 REFRESH_S = 120.0  # so often an unchanged result is written again
 LONGEST_MESSAGE = 1000  # the API takes 1,024
@@ -164,9 +164,5 @@ def control_status_of(twin: NodeTwin | None) -> ControlStatus | None:
 
 
 def _time_s(text: str | None) -> float:
-    if text is None:
-        return -math.inf
-    try:
-        return parse_time_s(text)
-    except ValueError:
-        return -math.inf
+    at_s = readable_time_s(text)
+    return -math.inf if at_s is None else at_s

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from joulie.model.api import NodeTwin
 from joulie.model.names import ECO
-from joulie.model.rfc3339 import parse_time_s
+from joulie.model.rfc3339 import readable_time_s
 from joulie.model.snapshot import Pin
 from joulie.settings import AgentSettings
 from joulie.settings.agent import PinSettings
@@ -103,10 +103,4 @@ def _of_pin(pin: Pin, settings: PinSettings) -> Target:
 
 def _refreshed_at_s(twin: NodeTwin) -> float | None:
     """When the operator last wrote; a twin that has no status yet is as old as itself."""
-    told = (twin.status.last_updated if twin.status else None) or twin.metadata.creation_timestamp
-    if told is None:
-        return None
-    try:
-        return parse_time_s(told)
-    except ValueError:
-        return None
+    return readable_time_s((twin.status.last_updated if twin.status else None) or twin.metadata.creation_timestamp)

@@ -27,7 +27,7 @@ from joulie.cli.workloads import (
 )
 from joulie.cluster.crds import crds
 from joulie.cluster.port import PODS, ClusterError, NotFoundError, Resource
-from joulie.overview.nodes import time_s
+from joulie.model.rfc3339 import readable_time_s
 
 T = TypeVar("T")
 
@@ -233,7 +233,7 @@ def _pod(body: dict[str, Any]) -> Running:
         int(ready),
         body["spec"].get("serviceAccountName") or "",
         metadata["labels"].get(VERSION_LABEL, ""),
-        time_s(status.get("startTime")),
+        readable_time_s(status.get("startTime")),
         named or METRICS_PORT.get(component, 0),
         metadata["labels"],
     )

@@ -111,7 +111,7 @@ def _drain(node: NodeView, holding: Sequence[Pod], now_s: float) -> Iterator[Fin
 def _hardware(view: Seen, cluster: Cluster) -> Iterator[Finding]:
     snapshot, settings = cluster.snapshot, cluster.settings.hardware
     for node in view.nodes.values():
-        if node.scope not in ("in", "cordoned"):
+        if not node.managed:
             continue
         hardware = snapshot.hardware.get(node.name)
         machine = machine_of(snapshot.nodes[node.name], hardware, settings, cluster.catalogue)

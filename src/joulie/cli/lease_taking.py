@@ -14,8 +14,8 @@ from collections.abc import Callable
 from joulie.cluster.lease import LeaseTimes, unique_identity
 from joulie.cluster.lease_record import LeaseRecord
 from joulie.cluster.port import LEASES, Cluster, ConflictError, NotFoundError
+from joulie.model.rfc3339 import readable_time_s
 from joulie.operator.process import LEASE_NAME
-from joulie.overview.nodes import time_s
 
 TIMES = LeaseTimes()
 CLEANUP = "joulie-cleanup"  # how its holder's name begins, so that it is not taken for an operator
@@ -77,7 +77,7 @@ class LeaseTaker:
 
     def _is_alive(self, record: LeaseRecord) -> bool:
         """A holder that has not renewed for so long has gone without a goodbye, however wrong our clock may be."""
-        renewed_s = time_s((record.body.get("spec") or {}).get("renewTime"))
+        renewed_s = readable_time_s((record.body.get("spec") or {}).get("renewTime"))
         return bool(record.holder) and (renewed_s is None or self._clock() - renewed_s < GONE_S)
 
     async def _get(self) -> LeaseRecord | None:

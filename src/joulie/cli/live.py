@@ -97,15 +97,15 @@ async def read_live(connection: Connection, pods_on: str = "") -> Live:
 
 def telemetry_of(twins: Mapping[str, NodeTwin]) -> Telemetry:
     """What sensors said, as far as the operator wrote it into the twins: so a look from outside agrees with it."""
+    from joulie.model.rfc3339 import readable_time_s
     from joulie.model.snapshot import PowerReading, Telemetry
-    from joulie.overview.nodes import time_s
 
     power: dict[str, PowerReading] = {}
     trend: dict[str, float] = {}
     pue = None
     for name, twin in twins.items():
         said = twin.status.power_measurement if twin.status else None
-        written_at_s = time_s(twin.status.last_updated) if twin.status else None
+        written_at_s = readable_time_s(twin.status.last_updated) if twin.status else None
         if said is None or written_at_s is None:
             continue
         if said.source in ("kepler", "http") and said.measured_node_power_w is not None:

@@ -7,12 +7,11 @@ from joulie.catalogue.lookup import Catalogue
 from joulie.cli.reference import NOTE, table
 from joulie.control.board import ScoreBoard
 from joulie.extender.metrics import ExtenderMetrics
+from joulie.metrics import Described
 from joulie.operator.metrics import OperatorMetrics
 from joulie.settings import ExtenderSettings, SimulatorSettings, load
 from joulie.simulator import metrics as simulator
 from joulie.simulator.simulation import Simulation
-
-Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
 
 _INTRO = """\
 Every process serves `/metrics` in Prometheus' text form on its `METRICS_ADDR`. A histogram has the series `_bucket`,

@@ -42,7 +42,7 @@ def _scope(node: NodeView, settings: PlanSettings) -> Iterator[str]:
 
 
 def _state(node: NodeView, guard_pods: Sequence[str]) -> Iterator[str]:
-    if node.scope not in ("in", "cordoned"):
+    if not node.managed:
         if node.has_twin:
             yield "its twin is left from before and goes with the operator's next decision"
         return

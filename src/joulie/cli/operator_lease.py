@@ -8,8 +8,8 @@ import msgspec
 
 from joulie.cluster.lease import LeaseTimes
 from joulie.cluster.port import LEASES, ClusterError
+from joulie.model.rfc3339 import readable_time_s
 from joulie.operator.process import LEASE_NAME
-from joulie.overview.nodes import time_s
 
 if TYPE_CHECKING:
     from joulie.cli.connection import Connection
@@ -48,5 +48,5 @@ def _lease(body: dict[str, object]) -> OperatorLease:
     assert isinstance(spec, dict)
     lasts_s = float(spec.get("leaseDurationSeconds") or LeaseTimes().lease_s)
     return OperatorLease(
-        metadata["namespace"], spec.get("holderIdentity") or "", time_s(spec.get("renewTime")), lasts_s
+        metadata["namespace"], spec.get("holderIdentity") or "", readable_time_s(spec.get("renewTime")), lasts_s
     )

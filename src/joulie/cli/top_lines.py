@@ -39,7 +39,7 @@ _ORDERS: dict[str, Callable[[NodeView], float]] = {
 
 def in_order(nodes: Iterable[NodeView], sort: str) -> list[NodeView]:
     """Managed nodes; ties by name."""
-    managed = [node for node in nodes if node.scope in ("in", "cordoned")]
+    managed = [node for node in nodes if node.managed]
     return sorted(managed, key=lambda node: (_ORDERS[sort](node), node.name))
 
 

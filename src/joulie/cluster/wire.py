@@ -13,7 +13,7 @@ from joulie.model.api import NodePowerProfile
 from joulie.model.kubernetes import NodeObject, NodeStatus, PodObject, PodSpec, PodStatus
 from joulie.model.names import AMD_GPU, NVIDIA_GPU, PERFORMANCE, STANDARD, WORKLOAD_CLASS_ANNOTATION
 from joulie.model.quantity import parse_quantity
-from joulie.model.rfc3339 import parse_time_s
+from joulie.model.rfc3339 import parse_time_s, readable_time_s
 from joulie.model.selector import Requirement
 from joulie.model.snapshot import Node, Pin, Pod, WorkloadClass
 
@@ -139,12 +139,7 @@ def _scheduled_at_s(status: PodStatus) -> float | None:
     """When the scheduler bound the pod; a time that cannot be read is no reason to refuse the pod."""
     for condition in status.conditions or ():
         if condition.type == "PodScheduled":
-            if condition.status not in ("True", "") or condition.last_transition_time is None:
-                return None
-            try:
-                return parse_time_s(condition.last_transition_time)
-            except ValueError:
-                return None
+            return readable_time_s(condition.last_transition_time) if condition.status in ("True", "") else None
     return None
 
 

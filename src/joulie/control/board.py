@@ -19,7 +19,7 @@ from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, headroom
 from joulie.control.survey import BoundPods, MachineColumns
 from joulie.model.api import NodeHardware, NodeTwinStatus
 from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
-from joulie.model.rfc3339 import parse_time_s
+from joulie.model.rfc3339 import readable_time_s
 from joulie.model.snapshot import Node, Pod
 from joulie.physics.hardware import machine_of
 from joulie.physics.marginal import LEAST_TOTAL
@@ -242,12 +242,7 @@ def schedulable_class(status: NodeTwinStatus | None, labels: Mapping[str, str], 
 
 def updated_at_s(status: NodeTwinStatus | None) -> float | None:
     """When the twin was written; None where it does not say so readably."""
-    if status is None or status.last_updated is None:
-        return None
-    try:
-        return parse_time_s(status.last_updated)
-    except ValueError:
-        return None
+    return readable_time_s(status.last_updated) if status is not None else None
 
 
 def _inverse(total: float) -> float:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from joulie.control.board import ScoreBoard
+from joulie.metrics import Described, Instruments, escaped, head
 from joulie.model.names import PERFORMANCE, STANDARD
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
 
 CLASSES = (PERFORMANCE, STANDARD)
 NODES_AT_ONCE = 50  # a tenth of a millisecond, after which requests that came are answered
 _NEVER = -1
 Lines = Callable[[int, str], Iterator[str]]  # of a row and its labels
-Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
 _OF_NODES: dict[str, Described] = {
-    name: (f"joulie_scheduler_{name}", "gauge", meaning, labels)
+    name: Described(f"joulie_scheduler_{name}", "gauge", meaning, labels)
     for name, meaning, labels in (
         ("final_node_score", "Score that the scheduler was last told.", ("node", "workload_class")),
         ("node_headroom_score", "Percent of the power budget that is free, recent pods counted.", ("node",)),
@@ -35,18 +38,17 @@ class ExtenderMetrics:
     """What Prometheus scrapes from the extender."""
 
     def __init__(self, board: ScoreBoard, now_s: Callable[[], float]) -> None:
-        self.registry = CollectorRegistry()
-        self._described: list[Described] = []
+        self.made = made = Instruments("joulie_scheduler")
         self._board, self._now_s = board, now_s
         self._last_scores = {name: np.zeros(0, dtype=np.int16) for name in CLASSES}
         self._answered = {verb: self._timed(verb) for verb in ("filter", "prioritize")}
-        self.preempt_requests = self._counter("preempt_requests", "Questions about preemption.")
-        self.refused = self._counter("refused_requests", "Requests that could not be answered, by status.", "code")
-        self.broken = self._counter("broken_objects_seen", "Objects found broken.", "kind")
-        self.relists = self._counter("relists", "Times a kind was listed again after a gap.", "kind")
-        self.watch_errors = self._counter("watch_errors", "Faults of watches, all survived.", "kind")
-        self.contact_age = self._gauge("api_contact_age_seconds", "Time since the API server last spoke.")
-        self.allocator_tuned = self._gauge("allocator_tuned", "1 where the C library keeps memory between requests.")
+        self.preempt_requests = made.counter("preempt_requests", "Questions about preemption.")
+        self.refused = made.counter("refused_requests", "Requests that could not be answered, by status.", "code")
+        self.broken = made.counter("broken_objects_seen", "Objects found broken.", "kind")
+        self.relists = made.counter("relists", "Times a kind was listed again after a gap.", "kind")
+        self.watch_errors = made.counter("watch_errors", "Faults of watches, all survived.", "kind")
+        self.contact_age = made.gauge("api_contact_age_seconds", "Time since the API server last spoke.")
+        self.allocator_tuned = made.gauge("allocator_tuned", "1 where the C library keeps memory between requests.")
 
     def answered(self, verb: str, workload_class: str, seconds: float) -> None:
         requests, durations = self._answered[verb][workload_class]
@@ -69,7 +71,7 @@ class ExtenderMetrics:
 
     def page(self) -> Iterator[bytes]:
         """The text that a scrape gets, in pieces. All of it is as of now, whatever comes between the pieces."""
-        yield generate_latest(self.registry)
+        yield self.made.page()
         board = self._board
         headroom = board.prepared(self._now_s()).headroom
         fresh, nodes = board.columns.fresh.copy(), list(board.nodes)
@@ -94,39 +96,20 @@ class ExtenderMetrics:
 
     def described(self) -> list[Described]:
         """Every metric, for the reference."""
-        return [*self._described, *_OF_NODES.values()]
+        return [*self.made.described, *_OF_NODES.values()]
 
     def _timed(self, verb: str) -> dict[str, tuple[Counter, Histogram]]:
-        name, labels = f"joulie_scheduler_{verb}", ["workload_class"]
-        requests = Counter(f"{name}_requests", f"{verb} requests, by the pod's class.", labels, registry=self.registry)
-        seconds = Histogram(
-            f"{name}_duration_seconds", f"Time to answer {verb}.", labels, registry=self.registry, buckets=_BUCKETS
-        )
-        self._described += [
-            (f"{name}_requests_total", "counter", f"{verb} requests, by the pod's class.", tuple(labels)),
-            (f"{name}_duration_seconds", "histogram", f"Time to answer {verb}.", tuple(labels)),
-        ]
+        requests = self.made.counter(f"{verb}_requests", f"{verb} requests, by the pod's class.", "workload_class")
+        seconds = self.made.histogram(f"{verb}_duration_seconds", f"Time to answer {verb}.", _BUCKETS, "workload_class")
         return {each: (requests.labels(each), seconds.labels(each)) for each in CLASSES}
-
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        self._described.append((f"joulie_scheduler_{name}_total", "counter", meaning, labels))
-        return Counter(f"joulie_scheduler_{name}", meaning, labels, registry=self.registry)
-
-    def _gauge(self, name: str, meaning: str) -> Gauge:
-        self._described.append((f"joulie_scheduler_{name}", "gauge", meaning, ()))
-        return Gauge(f"joulie_scheduler_{name}", meaning, registry=self.registry)
 
 
 def _series(name: str, rows: Sequence[tuple[str, int]], lines: Lines) -> Iterator[bytes]:
-    metric, _, meaning, _ = _OF_NODES[name]
-    yield f"# HELP {metric} {meaning}\n# TYPE {metric} gauge\n".encode()
+    metric, kind, meaning, _ = _OF_NODES[name]
+    yield head(metric, kind, meaning).encode()
     for start in range(0, len(rows), NODES_AT_ONCE):
         yield "".join(
             metric + line
             for node, row in rows[start : start + NODES_AT_ONCE]
-            for line in lines(row, f'node="{_escaped(node)}"')
+            for line in lines(row, f'node="{escaped(node)}"')
         ).encode()
-
-
-def _escaped(name: str) -> str:
-    return name.replace("\\", r"\\").replace('"', r"\"")

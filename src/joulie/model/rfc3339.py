@@ -36,6 +36,14 @@ def parse_time_s(text: str) -> float:
     return seconds
 
 
+def readable_time_s(text: str | None) -> float | None:
+    """The same; None where there is no time, or none that can be read."""
+    try:
+        return None if text is None else parse_time_s(text)
+    except ValueError:
+        return None
+
+
 def format_time(time_s: float) -> str:
     """`2026-11-01T12:00:00Z`, whole seconds, as Kubernetes' own objects have it."""
     return datetime.fromtimestamp(int(time_s // 1), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

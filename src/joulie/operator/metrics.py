@@ -6,21 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-
 from joulie.control.density import density_parts
 from joulie.control.plan import Plan
+from joulie.metrics import Described, Instruments, head
 from joulie.model.api import NodeTwin
 from joulie.model.names import RACK_LABEL
-from joulie.model.rfc3339 import parse_time_s
+from joulie.model.rfc3339 import readable_time_s
 from joulie.model.snapshot import Node
 from joulie.operator.apply import Outcome
 
 _STATES = ("performance", "eco", "draining")
 _PROFILES = ("performance", "eco")
-Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
-_DURATION = "joulie_operator_reconcile_duration_seconds"
-_DURATION_HELP = "Time of one decision and its writes."
+_DURATION_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120)
 
 
 class _Shown(NamedTuple):
@@ -44,33 +41,26 @@ class OperatorMetrics:
     """What Prometheus scrapes from the operator (SPEC 5)."""
 
     def __init__(self, is_leader: Callable[[], bool], power_budget_w: float = 0.0) -> None:
-        self.registry = CollectorRegistry()
-        self._described: list[Described] = []
+        self.made = made = Instruments("joulie_operator")
         self._shown: _Shown | None = None
         self._is_leader = is_leader
-        self._gauge("leader", "1 while this operator leads.").set_function(lambda: float(is_leader()))
-        self._gauge("power_budget_watts", "What the power of all nodes is compared with; 0 is none.").set(
-            power_budget_w
+        made.gauge("leader", "1 while this operator leads.").set_function(lambda: float(is_leader()))
+        made.gauge("power_budget_watts", "What the power of all nodes is compared with; 0 is none.").set(power_budget_w)
+        self.reconcile_seconds = made.histogram(
+            "reconcile_duration_seconds", "Time of one decision and its writes.", _DURATION_BUCKETS, "part"
         )
-        self.reconcile_seconds = Histogram(
-            _DURATION,
-            _DURATION_HELP,
-            ["part"],
-            registry=self.registry,
-            buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 120),
-        )
-        self.reconcile_errors = self._counter("reconcile_errors", "Decisions that failed.")
-        self.write_errors = self._counter("write_errors", "Nodes whose writes failed in a decision.")
-        self.api_writes = self._counter("api_writes", "Writes to the API server.", "verb", "resource")
-        self.transitions = self._counter(
+        self.reconcile_errors = made.counter("reconcile_errors", "Decisions that failed.")
+        self.write_errors = made.counter("write_errors", "Nodes whose writes failed in a decision.")
+        self.api_writes = made.counter("api_writes", "Writes to the API server.", "verb", "resource")
+        self.transitions = made.counter(
             "state_transitions", "Changes of a node's state.", "node", "from_state", "to_state", "result"
         )
-        self.broken_objects = self._gauge("broken_objects", "Objects that cannot be read.", "kind")
-        self.broken_seen = self._counter("broken_objects_seen", "Objects found broken.", "kind")
-        self.relists = self._counter("relists", "Times a kind was listed again after a gap.", "kind")
-        self.watch_errors = self._counter("watch_errors", "Faults of watches, all survived.", "kind")
-        self.tier_nodes = self._gauge("power_source_nodes", "Nodes that each source of power speaks for.", "source")
-        self.refused_readings = self._counter("refused_readings", "Sensor readings not believed.", "source", "reason")
+        self.broken_objects = made.gauge("broken_objects", "Objects that cannot be read.", "kind")
+        self.broken_seen = made.counter("broken_objects_seen", "Objects found broken.", "kind")
+        self.relists = made.counter("relists", "Times a kind was listed again after a gap.", "kind")
+        self.watch_errors = made.counter("watch_errors", "Faults of watches, all survived.", "kind")
+        self.tier_nodes = made.gauge("power_source_nodes", "Nodes that each source of power speaks for.", "source")
+        self.refused_readings = made.counter("refused_readings", "Sensor readings not believed.", "source", "reason")
 
     def count(self, outcome: Outcome) -> None:
         for (verb, resource), number in outcome.writes.items():
@@ -87,20 +77,12 @@ class OperatorMetrics:
     def page(self) -> bytes:
         """The text that a scrape gets."""
         shown = self._shown if self._is_leader() else None  # what another decides is the other's to show
-        return generate_latest(self.registry) + "".join(_node_series(shown)).encode()
+        return self.made.page() + "".join(_node_series(shown)).encode()
 
     def described(self) -> list[Described]:
         """Every metric, for the reference."""
-        of_nodes = [(family.name, "gauge", family.help, family.labels) for family in _FAMILIES]
-        return [*self._described, (_DURATION, "histogram", _DURATION_HELP, ("part",)), *of_nodes]
-
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        self._described.append((f"joulie_operator_{name}_total", "counter", meaning, labels))
-        return Counter(f"joulie_operator_{name}", meaning, labels, registry=self.registry)
-
-    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
-        self._described.append((f"joulie_operator_{name}", "gauge", meaning, labels))
-        return Gauge(f"joulie_operator_{name}", meaning, labels, registry=self.registry)
+        of_nodes = [Described(family.name, "gauge", family.help, family.labels) for family in _FAMILIES]
+        return [*self.made.described, *of_nodes]
 
 
 def _node_series(shown: _Shown | None) -> Iterator[str]:
@@ -108,7 +90,7 @@ def _node_series(shown: _Shown | None) -> Iterator[str]:
     if shown is None:
         return
     for name, meaning, _, series in _FAMILIES:
-        yield f"# HELP {name} {meaning}\n# TYPE {name} gauge\n" + "".join([name + line for line in series(shown)])
+        yield head(name, "gauge", meaning) + "".join([name + line for line in series(shown)])
 
 
 def _reported_s(twin: NodeTwin | None) -> float:
@@ -120,10 +102,7 @@ def _reported_s(twin: NodeTwin | None) -> float:
 
 @lru_cache(maxsize=1024)  # thousands of nodes, but no more seconds than there are between two reports of one
 def _time_s(text: str) -> float:
-    try:
-        return parse_time_s(text)
-    except ValueError:
-        return 0.0
+    return readable_time_s(text) or 0.0
 
 
 def _states(shown: _Shown) -> Iterator[str]:

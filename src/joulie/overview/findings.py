@@ -59,7 +59,7 @@ def findings(nodes: Iterable[NodeView], now_s: float, limits: Limits) -> list[Fi
 
 
 def node_findings(node: NodeView, now_s: float, limits: Limits) -> Iterator[Finding]:
-    if node.scope not in ("in", "cordoned"):
+    if not node.managed:
         return
     if not node.has_twin:
         yield Finding(

@@ -14,11 +14,12 @@ from joulie.control.pins import pins_in_force
 from joulie.model.api import NodeHardware, NodeTwin
 from joulie.model.api.twin import ControlState, ControlStatus, NodeTwinSpec, NodeTwinStatus, PowerMeasurement
 from joulie.model.names import COOLING_ZONE_LABEL, CPU_MODEL_LABEL, GPU_MODEL_LABEL, RACK_LABEL, UNKNOWN
-from joulie.model.rfc3339 import parse_time_s
+from joulie.model.rfc3339 import readable_time_s
 from joulie.model.snapshot import Node, Pin, Snapshot
 from joulie.settings import PlanSettings
 
 Scope = Literal["in", "cordoned", "reserved", "out"]
+MANAGED: tuple[Scope, ...] = ("in", "cordoned")
 State = Literal["performance", "eco", "draining", "unknown"]
 
 _NO_SPEC, _NO_STATUS = NodeTwinSpec(), NodeTwinStatus()
@@ -72,6 +73,10 @@ class NodeView(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False
     performance_pods: int = 0
 
     @property
+    def managed(self) -> bool:
+        return self.scope in MANAGED
+
+    @property
     def agent_at_s(self) -> float | None:
         """When its agent last spoke."""
         said = [c.said_at_s for c in (self.cpu_control, self.gpu_control) if c is not None and c.said_at_s is not None]
@@ -93,7 +98,7 @@ class PodCounts(Struct, frozen=True):
 def node_views(snapshot: Snapshot, settings: PlanSettings, now_s: float) -> dict[str, NodeView]:
     """Every node of the cluster by name, those out of scope included."""
     scopes = scopes_of(snapshot, settings)
-    managed = {name for name, scope in scopes.items() if scope in ("in", "cordoned")}
+    managed = {name for name, scope in scopes.items() if scope in MANAGED}
     pins, _ = pins_in_force(snapshot.pins, snapshot.nodes, managed, now_s)
     counts = pod_counts(snapshot, settings)
     return {
@@ -159,19 +164,11 @@ def node_view(
         gpu_effective_pct=effective.gpu_pct if effective else None,
         cpu_control=_control(control.cpu),
         gpu_control=_control(control.gpu),
-        twin_at_s=time_s(status.last_updated),
+        twin_at_s=readable_time_s(status.last_updated),
         has_twin=twin is not None,
         pods=pods.all.get(node.name, 0),
         performance_pods=pods.performance.get(node.name, 0),
     )
-
-
-def time_s(text: str | None) -> float | None:
-    """Seconds since 1970; None where there is no readable time."""
-    try:
-        return None if text is None else parse_time_s(text)
-    except ValueError:
-        return None
 
 
 def _scope(node: Node, managed: bool, settings: PlanSettings) -> Scope:
@@ -200,4 +197,4 @@ def _gpus(node: Node, hardware: NodeHardware | None) -> int:
 def _control(said: ControlState | None) -> ControlView | None:
     if said is None:
         return None
-    return ControlView(said.result or "none", said.backend or "", said.message or "", time_s(said.updated_at))
+    return ControlView(said.result or "none", said.backend or "", said.message or "", readable_time_s(said.updated_at))

@@ -60,7 +60,7 @@ class ClusterView(Struct, frozen=True, rename="camel"):
 def cluster_view(nodes: Iterable[NodeView], facts: Facts, now_s: float, limits: Limits) -> ClusterView:
     """Sums over the managed nodes; what nobody measured counts as nothing."""
     everything = list(nodes)
-    managed = [node for node in everything if node.scope in ("in", "cordoned")]
+    managed = [node for node in everything if node.managed]
     held = [enforced(node, now_s, limits) for node in managed]
     racks: dict[str, list[NodeView]] = {}
     for node in managed:

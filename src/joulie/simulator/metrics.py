@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from joulie.metrics import Described, escaped, head
 from joulie.plant.curves import Numbers
 from joulie.simulator.hardware import SimulatedNode
 from joulie.simulator.simulation import Simulation
 
 NODES_AT_ONCE = 500
-Described = tuple[str, str, str, tuple[str, ...]]  # name, type, meaning, labels
 
 
 class MetricsPage:
@@ -28,7 +28,7 @@ class MetricsPage:
         simulation = self._simulation
         if self._nodes is not simulation.nodes:
             self._nodes = simulation.nodes
-            self._labels = [f'{{node="{_escaped(node.name)}"}} ' for node in self._nodes]
+            self._labels = [f'{{node="{escaped(node.name)}"}} ' for node in self._nodes]
         labels = self._labels
         columns = [
             (f"joulie_sim_node_{name}", meaning, sort, values.tolist())
@@ -36,7 +36,7 @@ class MetricsPage:
         ]
         yield "".join(_of_all(simulation)).encode()
         for name, meaning, sort, values in columns:
-            yield f"# HELP {name} {meaning}\n# TYPE {name} {sort}\n".encode()
+            yield head(name, sort, meaning).encode()
             for first in range(0, len(values), NODES_AT_ONCE):
                 part = zip(labels[first : first + NODES_AT_ONCE], values[first : first + NODES_AT_ONCE], strict=True)
                 yield "".join([f"{name}{label}{value:.10g}\n" for label, value in part]).encode()
@@ -44,9 +44,10 @@ class MetricsPage:
 
 def described(simulation: Simulation) -> list[Described]:
     """Every metric, for the reference."""
-    of_all = [(f"joulie_sim_{name}", sort, meaning, ()) for name, meaning, sort, _ in _numbers(simulation)]
+    of_all = [Described(f"joulie_sim_{name}", sort, meaning, ()) for name, meaning, sort, _ in _numbers(simulation)]
     of_nodes = [
-        (f"joulie_sim_node_{name}", sort, meaning, ("node",)) for name, meaning, sort, _ in _of_nodes(simulation)
+        Described(f"joulie_sim_node_{name}", sort, meaning, ("node",))
+        for name, meaning, sort, _ in _of_nodes(simulation)
     ]
     return [*of_all, *of_nodes]
 
@@ -94,8 +95,5 @@ def _numbers(simulation: Simulation) -> tuple[tuple[str, str, str, float], ...]:
 
 def _of_all(simulation: Simulation) -> Iterator[str]:
     for name, meaning, sort, value in _numbers(simulation):
-        yield f"# HELP joulie_sim_{name} {meaning}\n# TYPE joulie_sim_{name} {sort}\njoulie_sim_{name} {value:.10g}\n"
-
-
-def _escaped(name: str) -> str:
-    return name.replace("\\", r"\\").replace('"', r"\"")
+        metric = f"joulie_sim_{name}"
+        yield f"{head(metric, sort, meaning)}{metric} {value:.10g}\n"

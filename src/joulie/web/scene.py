@@ -12,11 +12,10 @@ from msgspec.structs import astuple
 from joulie.control.pins import pins_in_force
 from joulie.model.snapshot import Node, Pin, Snapshot
 from joulie.overview.findings import Finding, Limits, enforced
-from joulie.overview.nodes import NodeView, PodCounts, Scope, node_view, pod_counts, scopes_of
+from joulie.overview.nodes import MANAGED, NodeView, PodCounts, Scope, node_view, pod_counts, scopes_of
 from joulie.overview.summary import ClusterView, Facts, cluster_view
 from joulie.settings import PlanSettings
 
-MANAGED = ("in", "cordoned")
 NO_PODS = PodCounts({}, {})
 COUNT_PODS_EVERY_S = 5.0  # a large cluster has many of them, and no tile shows them
 SEVERITIES = {"warning": 1, "fault": 2}
@@ -73,7 +72,7 @@ class Scene:
         seen_anew = self._make_views(snapshot, now_s)
         self.cluster = cluster_view(self.views.values(), facts, now_s, self.limits)
         worst = gravest(self.cluster.attention)
-        names = [name for name, view in self.views.items() if view.scope in MANAGED]
+        names = [name for name, view in self.views.items() if view.managed]
         if names != self.names:
             self.names, self._worst = names, worst
             self._row_of = {name: row for row, name in enumerate(names)}
