@@ -92,7 +92,7 @@ def _assign(
     ]
     order = densest_first(densities)
     ranked = tuple([views[position] for position in order])
-    choices = _ask(policy, PolicyView(ranked, found.performance_pods, now_s, settings))
+    choices = ask(policy, PolicyView(ranked, found.performance_pods, now_s, settings))
     assigned: list[Assignment | None] = [None] * len(in_scope)
     for row, view in zip(eligible, views, strict=True):
         pin = pins.get(view.name)
@@ -117,7 +117,7 @@ def _view(
     )
 
 
-def _ask(policy: Policy, view: PolicyView) -> Mapping[str, Choice]:
+def ask(policy: Policy, view: PolicyView) -> Mapping[str, Choice]:
     """The policy's plan, checked: a plug-in that leaves out a node or invents a profile must not reach hardware."""
     try:
         plan = policy.plan(view).items()

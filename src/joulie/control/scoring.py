@@ -147,14 +147,25 @@ def score(prepared: Prepared, cpu_cores: float, gpus: float, workload_class: Wor
         prepared.cpu_full_w,
         prepared.gpu_full_performance_w if performance else prepared.gpu_full_standard_w,
     )
-    headroom = prepared.headroom - marginal_w * prepared.points_per_w
-    total = headroom * HEADROOM_WEIGHT
-    total += prepared.rest_performance if performance else prepared.rest_standard
-    np.maximum(total, 0.0, out=total)
-    np.minimum(total, 100.0, out=total)
-    return Scores(total, headroom, marginal_w)
+    headroom = headroom_after(prepared.headroom, marginal_w, prepared.points_per_w)
+    rest = prepared.rest_performance if performance else prepared.rest_standard
+    return Scores(total_score(headroom, rest), headroom, marginal_w)
+
+
+def headroom_after(headroom: Numbers, marginal_w: Numbers, points_per_w: Numbers) -> Numbers:
+    """Percent of the budget that is free with the pod. One number a node, or one number: the lab compiles it."""
+    return headroom - marginal_w * points_per_w
+
+
+def total_score(headroom: Numbers, rest: Numbers) -> Numbers:
+    """Headroom and all other terms, clamped."""
+    return np.minimum(np.maximum(headroom * HEADROOM_WEIGHT + rest, 0.0), 100.0)
+
+
+def wire_points(scores: Numbers, score_max: int) -> Numbers:
+    """Whole points, as kube-scheduler takes them."""
+    return np.floor(scores * score_max / 100.0 + 0.5)
 
 
 def wire_scores(scores: Numbers, score_max: int) -> NDArray[np.int64]:
-    """The integers that kube-scheduler takes."""
-    return np.floor(scores * score_max / 100.0 + 0.5).astype(np.int64)
+    return wire_points(scores, score_max).astype(np.int64)

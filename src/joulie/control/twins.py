@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -91,15 +91,12 @@ def predict(
     cpu_pct = np.array([_enforced_cpu_pct(row) for row in rows], dtype=np.float64)
     gpu_pct = np.array([_enforced_gpu_pct(row) for row in rows], dtype=np.float64)
     idle_w = np.array([machine.idle_w for machine in machines], dtype=np.float64)
-    cpu_capped_w = power.capped_power_w(cpu_max_w, cpu_pct)
-    gpu_capped_w = power.capped_power_w(gpu_max_w, gpu_pct)
-    capped_w = cpu_capped_w + gpu_capped_w
-    static_w = power.static_power_w(capped_w, idle_w, pods_w)
+    under = under_caps(cpu_max_w, gpu_max_w, cpu_pct, gpu_pct, _ambient_c(rows, telemetry, settings), cooling)
+    static_w = power.static_power_w(under.capped_w, idle_w, pods_w)
     sources, measured_w = _measured(rows, static_w, telemetry, settings, now_s)
-    stress = twin.clamp_score(_cooling_stress(cooling, capped_w, _ambient_c(rows, telemetry, settings)))
     columns = {
-        "headroom": twin.headroom_score(cpu_pct, gpu_pct, stress),
-        "cooling_stress": stress,
+        "headroom": under.headroom,
+        "cooling_stress": under.cooling_stress,
         "psu_stress": twin.psu_stress_score(_supply_load_w(rows, measured_w, telemetry), settings.rack_capacity_w),
         "cpu_pct": cpu_pct,
         "gpu_pct": gpu_pct,
@@ -108,9 +105,9 @@ def predict(
             np.array([machine.gpu_count for machine in machines], dtype=np.float64),
         ),
         "measured_w": measured_w,
-        "cpu_capped_w": cpu_capped_w,
-        "gpu_capped_w": gpu_capped_w,
-        "capped_w": capped_w,
+        "cpu_capped_w": under.cpu_capped_w,
+        "gpu_capped_w": under.gpu_capped_w,
+        "capped_w": under.capped_w,
         "cpu_max_w": cpu_max_w,
         "gpu_max_w": gpu_max_w,
         "max_w": cpu_max_w + gpu_max_w,
@@ -125,6 +122,32 @@ def predict(
         estimated_pue=telemetry.estimated_pue,
         now_s=now_s,
     )
+
+
+class UnderCaps(NamedTuple):
+    """What the twin predicts from caps and air alone, one element a node."""
+
+    cpu_capped_w: Numbers
+    gpu_capped_w: Numbers
+    capped_w: Numbers
+    cooling_stress: Numbers
+    headroom: Numbers
+
+
+def under_caps(
+    cpu_max_w: Numbers,
+    gpu_max_w: Numbers,
+    cpu_pct: Numbers,
+    gpu_pct: Numbers,
+    ambient_c: Numbers,
+    cooling: CoolingModel,
+) -> UnderCaps:
+    """Power that the caps allow, and what cooling that needs. The lab, which has no objects, begins here."""
+    cpu_capped_w = power.capped_power_w(cpu_max_w, cpu_pct)
+    gpu_capped_w = power.capped_power_w(gpu_max_w, gpu_pct)
+    capped_w = cpu_capped_w + gpu_capped_w
+    stress = twin.clamp_score(_cooling_stress(cooling, capped_w, ambient_c))
+    return UnderCaps(cpu_capped_w, gpu_capped_w, capped_w, stress, twin.headroom_score(cpu_pct, gpu_pct, stress))
 
 
 def _enforced_cpu_pct(row: TwinRow) -> float:

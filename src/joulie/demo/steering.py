@@ -22,10 +22,10 @@ from joulie.demo.jobs import Job
 from joulie.model.api import NodeHardware, NodeTwin
 from joulie.model.kubernetes import ObjectMeta
 from joulie.model.snapshot import Node, Pod, PowerReading, Snapshot, Telemetry
+from joulie.plant.reported import hardware_status
 from joulie.settings import ExtenderSettings, OperatorSettings
 from joulie.simulator.control import GPU, RAPL, Command
 from joulie.simulator.facility import AMBIENT, ZONE_AMBIENT
-from joulie.simulator.hardware import hardware_status
 from joulie.simulator.simulation import Simulation
 from joulie.sources.facility import power_usage_effectiveness
 from joulie.sources.trend import TrendWindows
@@ -48,7 +48,7 @@ class Steering:
         self._trend = TrendWindows(max(self._settings.twin.power_max_age_s, 2 * interval_s), interval_s=interval_s)
         self._twins: dict[str, NodeTwin] = {}
         self._hardware = {
-            name: NodeHardware(ObjectMeta(name=name), status=hardware_status(simulation.nodes[place], None))
+            name: NodeHardware(ObjectMeta(name=name), status=hardware_status(simulation.nodes[place].machine))
             for name, place in simulation.index.items()
         }
         self._score_max = scoring.score.score_max

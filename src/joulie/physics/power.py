@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,13 @@ def capped_power_w(max_w: Numbers | float, cap_pct: Numbers | float) -> Numbers:
     return np.asarray(max_w * cap_pct / 100.0)
 
 
-def is_believable(power_w: float, node_max_w: float) -> bool:
+@overload
+def is_believable(power_w: float, node_max_w: float) -> bool: ...
+@overload
+def is_believable(power_w: Numbers, node_max_w: Numbers) -> NDArray[np.bool_]: ...
+def is_believable(power_w: Any, node_max_w: Any) -> Any:
     """A sensor that says less than nothing, no number or far more than the hardware can draw is not believed."""
-    return math.isfinite(power_w) and 0 <= power_w <= BELIEVABLE_TIMES_MAX * node_max_w
+    return (power_w >= 0) & (power_w <= BELIEVABLE_TIMES_MAX * node_max_w)  # false for what is no number
 
 
 def static_power_w(capped_w: Numbers | float, idle_w: Numbers | float, pods_w: Numbers | float) -> Numbers:

@@ -1,4 +1,4 @@
-"""What a simulated node is made of, from its labels, capacity and the catalogue, and how it reports that."""
+"""What a simulated node is made of, from its labels, capacity and the catalogue."""
 
 from __future__ import annotations
 
@@ -9,23 +9,11 @@ from msgspec import Struct
 from joulie.catalogue.lookup import Catalogue
 from joulie.model import names
 from joulie.model.api import NodeHardware
-from joulie.model.api.hardware import (
-    Capabilities,
-    CpuHardware,
-    GpuCapRange,
-    GpuHardware,
-    NodeHardwareStatus,
-    Quality,
-    SocketCapRange,
-)
 from joulie.model.snapshot import Node
 from joulie.physics.hardware import Machine as Recognised
 from joulie.physics.hardware import machine_of
 from joulie.plant.machines import CpuKind, GpuKind, Machine, cpu_kind, unknown_cpu, unknown_gpu
 from joulie.settings import HardwareSettings
-
-DRIVER = "joulie-simulator"
-_AMD_CPU_WORDS, _INTEL_CPU_WORDS = ("epyc", "amd"), ("xeon", "intel")
 
 
 class SimulatedNode(Struct, frozen=True):
@@ -73,49 +61,3 @@ def _gpu(recognised: Recognised, node: Node, catalogue: Catalogue) -> GpuKind | 
     else:
         vendor = "amd" if node.capacity_amd_gpus > node.capacity_nvidia_gpus else "nvidia"
     return unknown_gpu(recognised.gpu_name, vendor, recognised.gpu_max_w_each, recognised.gpu_min_w_each)
-
-
-def hardware_status(node: SimulatedNode, gpu_cap_w: float | None) -> NodeHardwareStatus:
-    """As NodeHardware.status: this hardware knows itself exactly."""
-    cpu, gpu = node.machine.cpu, node.machine.gpu
-    has_gpu = gpu is not None
-    return NodeHardwareStatus(
-        cpu=CpuHardware(
-            raw_model=cpu.name,
-            model=cpu.name,
-            vendor=_cpu_vendor(cpu.name),
-            sockets=cpu.sockets,
-            total_cores=cpu.cores,
-            cores_per_socket=float(cpu.cores // cpu.sockets),
-            driver_family=DRIVER,
-            cap_range=SocketCapRange(cpu.min_w / cpu.sockets, cpu.max_w / cpu.sockets),
-            control_available=True,
-            telemetry_available=True,
-            quality="exact",
-        ),
-        gpu=GpuHardware(present=False, count=0) if gpu is None else _gpu_hardware(gpu, node.machine.gpus, gpu_cap_w),
-        capabilities=Capabilities(cpu_control=True, gpu_control=has_gpu, cpu_telemetry=True, gpu_telemetry=has_gpu),
-        quality=Quality(overall="exact"),
-    )
-
-
-def _gpu_hardware(gpu: GpuKind, count: int, cap_w: float | None) -> GpuHardware:
-    return GpuHardware(
-        present=True,
-        raw_model=gpu.name,
-        model=gpu.name,
-        vendor=gpu.vendor,
-        count=count,
-        cap_range_per_gpu=GpuCapRange(gpu.min_w, gpu.max_w, gpu.max_w),
-        current_cap_watts=cap_w,
-        control_available=True,
-        telemetry_available=True,
-        quality="exact",
-    )
-
-
-def _cpu_vendor(name: str | None) -> str | None:
-    lowered = (name or "").lower()
-    if any(word in lowered for word in _AMD_CPU_WORDS):
-        return "amd"
-    return "intel" if any(word in lowered for word in _INTEL_CPU_WORDS) else None

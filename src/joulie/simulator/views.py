@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from joulie.plant.machines import GPU_FREQUENCY_FLOOR
-from joulie.simulator.hardware import hardware_status
+from joulie.plant.reported import hardware_status
 
 if TYPE_CHECKING:
     from joulie.simulator.simulation import Simulation
@@ -137,7 +137,7 @@ def state(simulation: Simulation, place: int) -> dict[str, Any]:
         "ts": simulation.stepped_at_s,
         "rack": node.rack,
         "zone": node.zone,
-        "hardware": hardware_status(node, gpu_cap_w),
+        "hardware": hardware_status(node.machine, gpu_cap_w),
         **shown,
         "power": power(simulation, place),
         "energy": energy(simulation, place),

@@ -71,8 +71,12 @@ class TrendWindows:
 
     def slopes_w_per_min(self, now_s: float) -> dict[str, float]:
         """The trend of every node's samples of the last minutes; nodes without one are left out."""
-        slopes = _slopes_w_per_min(self._times_s, self._power_w, now_s - self._window_s)[self._rows].tolist()
+        slopes = self.slopes(now_s).tolist()
         return {node: slope for node, slope in zip(self._nodes, slopes, strict=True) if slope}
+
+    def slopes(self, now_s: float) -> Numbers:
+        """The same as an array, in the order of the nodes last recorded; 0 without a trend."""
+        return _slopes_w_per_min(self._times_s, self._power_w, now_s - self._window_s)[self._rows]
 
     def _rows_of(self, nodes: Sequence[str]) -> NDArray[np.intp]:
         names = list(nodes)
