@@ -25,6 +25,11 @@ _LOG = logging.getLogger("joulie.http")
 _LOG.addFilter(_OurFaults())
 
 
+def quiet_runner(app: web.Application, shutdown_timeout_s: float = 60.0) -> web.AppRunner:
+    """Logs our own faults and nothing else."""
+    return web.AppRunner(app, access_log=None, logger=_LOG, shutdown_timeout=shutdown_timeout_s)
+
+
 async def serve(
     address: str,
     page: Callable[[], bytes],
@@ -51,7 +56,7 @@ async def serve(
     app.router.add_get("/healthz", answer(healthy))  # type: ignore[arg-type]
     app.router.add_get("/readyz", answer(ready))  # type: ignore[arg-type]
     app.router.add_routes(routes)
-    runner = web.AppRunner(app, access_log=None, logger=_LOG)
+    runner = quiet_runner(app)
     await runner.setup()
     try:
         await listen(runner, address, variable)

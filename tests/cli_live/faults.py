@@ -10,7 +10,7 @@ from typing import Any
 
 from joulie.cluster.crds import crds
 from tests.agent_shell.chain import JOULIE
-from tests.cli_live.installation import LEASE, Installation, Object, labels, micro, seconds
+from tests.cli_live.installation import LEASE, Installation, Object, labels, micro, seconds, training
 from tests.rights import NAMESPACE
 
 Plant = Callable[[Installation], AbstractContextManager[None]]
@@ -133,17 +133,8 @@ def every_node_is_estimated(there: Installation) -> Iterator[None]:
 @contextmanager
 def a_drain_does_not_end(there: Installation) -> Iterator[None]:
     """Nobody but its owner can end that pod."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "training",
-            "namespace": "default",
-            "annotations": {"joulie.io/workload-class": "performance"},
-        },
-        "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "i"}]},
-        "status": {"conditions": [_condition("PodScheduled") | {"lastTransitionTime": LONG_AGO}]},
-    }
+    pod = training(NODE)
+    pod["status"] = {"conditions": [_condition("PodScheduled") | {"lastTransitionTime": LONG_AGO}]}
     with (
         there.added(pod),
         there.changed(f"{TWINS}/{NODE}", {"status": {"schedulableClass": "draining"}}, "/status"),

@@ -179,6 +179,17 @@ def workload(kind: str, component: str) -> Object:
     }
 
 
+def training(node: str) -> Object:
+    """A pod that keeps a node from becoming eco for as long as it runs there."""
+    annotations = {"joulie.io/workload-class": "performance"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "training", "namespace": "default", "annotations": annotations},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+    }
+
+
 def _extender_pod(name: str, port: int) -> Object:
     ports = [{"name": "metrics", "containerPort": port}]
     return {

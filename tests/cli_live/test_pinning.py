@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agent_shell.chain import JOULIE
-from tests.cli_live.installation import Installation, Object
+from tests.cli_live.installation import Installation, Object, training
 
 PINS, NODE, OTHER = f"{JOULIE}/nodepowerprofiles", "node-00001", "node-00003"
 
@@ -100,17 +100,7 @@ def test_a_node_that_is_not_pinned_can_be_unpinned(there: Installation) -> None:
 
 
 def test_a_pin_waits_for_performance_pods_and_says_so(there: Installation) -> None:
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "training",
-            "namespace": "default",
-            "annotations": {"joulie.io/workload-class": "performance"},
-        },
-        "spec": {"nodeName": OTHER, "containers": [{"name": "c", "image": "i"}]},
-    }
-    with there.added(pod):
+    with there.added(training(OTHER)):
         outcome = there.run("pin", OTHER, "eco", "--wait")
         assert outcome.code == 0, outcome
         assert "1 performance-only pod still here, so it drains at performance caps" in outcome.out

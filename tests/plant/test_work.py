@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from joulie.plant.fleet import Fleet
-from tests.plant.building import busy, cpu_node, gpu_node, settled
+from joulie.plant.work import felt_speed
+from tests.plant.building import busy, cpu_node, gpu_node, settled, shares
 
 
 def _slowdown(cap_w: float, **load: float) -> float:
@@ -51,3 +53,16 @@ def test_work_is_counted_in_device_seconds_at_uncapped_speed() -> None:
     settled(fleet, busy(fleet, 0.5, np.asarray([1.0, 0.25])), 10)
     assert fleet.cpus.work_s == pytest.approx(0.5 * 192 * 10)
     assert fleet.gpus.work_s == pytest.approx([10.0, 2.5])
+
+
+def test_sensitivity_counts_in_time() -> None:
+    """Work that takes 2 s instead of 1 s, of which it feels 40 %, takes 1.4 s."""
+    assert felt_speed(np.asarray(0.5), np.asarray(0.4)) == pytest.approx(1 / 1.4)
+
+
+@given(shares, shares)
+def test_who_feels_nothing_keeps_the_speed_and_who_feels_all_has_the_device_s(lost: float, sensitivity: float) -> None:
+    speed = np.asarray(1.0 - 0.99 * lost)
+    assert felt_speed(speed, np.asarray(0.0)) == 1.0
+    assert felt_speed(speed, np.asarray(1.0)) == pytest.approx(speed)
+    assert speed * (1 - 1e-12) <= felt_speed(speed, np.asarray(sensitivity)) <= 1.0

@@ -59,6 +59,13 @@ def _get(url: str) -> bytes:
     return body
 
 
+def _say_what_is_not_http(url: str) -> None:
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+        assert b" 400 " in connection.recv(1000)
+
+
 @pytest.mark.slow
 def test_the_bundled_example_is_simulated_from_its_file_until_the_process_is_told_to_end(tmp_path: Path) -> None:
     load = tmp_path / "load.csv"
@@ -73,10 +80,12 @@ def test_the_bundled_example_is_simulated_from_its_file_until_the_process_is_tol
         state = json.loads(_get(url + "/state/cpu-a1"))
         assert state["hardware"]["cpu"]["model"].startswith("EPYC")  # its NodeHardware is in the file
         assert state["power"]["cpuWatts"] == pytest.approx(state["cpu"]["capRangeWatts"]["max"], rel=0.1)
+        _say_what_is_not_http(url)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
-    assert all(json.loads(line)["component"] == "simulator" for line in said.splitlines())
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {(line["component"], line["level"]) for line in lines} == {("simulator", "info")}
 
 
 @pytest.mark.slow

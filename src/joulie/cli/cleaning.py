@@ -21,6 +21,7 @@ from joulie.cli.operator_lease import operator_leases
 from joulie.cli.operator_settings import operator_settings
 from joulie.cli.style import plural
 from joulie.cli.workloads import COMPONENT_LABEL, DAEMON_SETS, DEFINITIONS, WORKLOADS, selecting
+from joulie.cluster.backoff import Backoff
 from joulie.cluster.crds import crds as definitions
 from joulie.cluster.port import (
     NODE_HARDWARE,
@@ -207,6 +208,7 @@ async def _each(what: str, names: Iterable[str], work: Callable[[str], Awaitable
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> str:
+        backoff = Backoff(0.5, 10.0)
         async with slots:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
@@ -216,7 +218,7 @@ async def _each(what: str, names: Iterable[str], work: Callable[[str], Awaitable
                 except ClusterError as error:
                     if attempt == ATTEMPTS or not error.may_pass:
                         return f"{what} {name}: {error}"
-                    await asyncio.sleep(error.retry_after_s or min(0.2 * 2**attempt, 8.0))
+                    await asyncio.sleep(backoff.next_s(error.retry_after_s))
                 else:
                     break
         return ""

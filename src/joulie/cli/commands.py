@@ -28,6 +28,7 @@ TABLE = {
     "cleanup": Listed("joulie.cli.cleanup", ACT, "Undo everything that Joulie wrote to a cluster."),
     "demo": Listed("joulie.cli.demo", RUN, "A live cluster in this terminal and in a browser."),
     "tour": Listed("joulie.cli.tour", RUN, "What Joulie decides, printed on a bundled example."),
+    "lab": Listed("joulie.cli.lab", RUN, "Policies on simulated data centres, compared fairly."),
     "operator": Listed("joulie.cli.operator", RUN, "Decides for a live cluster and writes it."),
     "agent": Listed("joulie.cli.agent", RUN, "Holds a node, or a pool of nodes, to its target."),
     "simulator": Listed("joulie.cli.simulator", RUN, "Simulated hardware behind HTTP."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from joulie.cli.demo_numbers import NumberRange
+from joulie.cli.demo_options import NumberRange, policy_option, seed_option
 from joulie.cli.lazy import LazyGroup, Listed
 from joulie.cli.options import duration_option, no_color_option
 
@@ -64,7 +64,7 @@ Settings of operator and extender that are in the environment count here, too.
     help="Simulated seconds in a real one; a day of the demo takes 40 simulated minutes.",
 )
 @duration_option("--for", "for_s", help="Stop by itself after this time.  [default: 2m, on a terminal never]")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=7, show_default=True, help="Which pods come when.")
+@seed_option
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -80,7 +80,7 @@ Settings of operator and extender that are in the environment count here, too.
     metavar="NAME",
     help="What is played, again and again: day, morning, afternoon or night.",
 )
-@click.option("--policy", metavar="NAME", help="The policy that plans.  [default: queue_aware_v1]")
+@policy_option
 @click.option(
     "--metrics-ports",
     type=click.IntRange(1024, 65500),

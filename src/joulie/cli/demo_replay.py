@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from joulie.cli.demo_numbers import NumberRange
+from joulie.cli.demo_options import NumberRange, policy_option, seed_option
 from joulie.cli.options import prints_result
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=7, show_default=True, help="Which pods come when.")
+@seed_option
 @click.option(
     "--scene", default=ALL, show_default=True, metavar="NAME", help="day, morning, afternoon, night or all of these."
 )
@@ -47,7 +47,7 @@ Examples:
     metavar="SECONDS",
     help="With --with or --without: go on metering the idle nodes up to this time, as a comparison does.",
 )
-@click.option("--policy", metavar="NAME", help="The policy that plans.  [default: queue_aware_v1]")
+@policy_option
 @prints_result
 def command(
     seed: int, scene: str, joulie: bool | None, seeds: int, meter_until_s: float, policy: str | None, out: Output

@@ -115,9 +115,17 @@ def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
 
 def headroom(columns: ScoreColumns) -> Numbers:
     """Percent of the budget that is free before the pod. Of what is prepared, only this depends on pods."""
-    loaded_w = columns.measured_w + columns.recent_w + columns.expected_w
-    free = (columns.capped_w - loaded_w) / _budget_w(columns) * 100.0
+    free = headroom_before(
+        columns.capped_w, columns.measured_w, columns.recent_w, columns.expected_w, _budget_w(columns)
+    )
     return np.where(columns.fresh, np.where(columns.has_power, free, columns.predicted_headroom), 0.0)
+
+
+def headroom_before(
+    capped_w: Numbers, measured_w: Numbers, recent_w: Numbers, expected_w: Numbers, budget_w: Numbers
+) -> Numbers:
+    """Percent of the budget that is free where power is known. One number a node, or one number."""
+    return (capped_w - (measured_w + recent_w + expected_w)) / budget_w * 100.0
 
 
 def performance_pressure(columns: ScoreColumns) -> float:

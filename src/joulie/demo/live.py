@@ -44,6 +44,7 @@ from joulie.overview.findings import Limits
 from joulie.overview.nodes import node_views
 from joulie.overview.summary import cluster_view
 from joulie.simulator.process import serving
+from joulie.sources.facility import power_usage_effectiveness
 
 
 class LiveDemo:
@@ -124,7 +125,7 @@ class LiveDemo:
             done=len(self._workload.finished),
             inlet_c=float(facility.inlet_c.max()),
             outside_c=self._simulation.settings.outside_c,
-            pue=(it_w + cooling_w) / it_w if it_w else None,
+            pue=power_usage_effectiveness(it_w, cooling_w),
         )
 
     def measured(self) -> Measured:

@@ -7,7 +7,7 @@ cost more than computing them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, repeat
 from operator import add
 from typing import NamedTuple
 
@@ -98,24 +98,27 @@ class Answers:
             self.foreseen.put(prepared, self._scored(next_question, prepared))
 
     def _scored(self, question: Question, prepared: Prepared) -> Scored:
-        pod, unknown = question.pod, list[str]()
+        pod, unknown = question.pod, list[int]()
         scored = score(prepared, pod.cpu_cores, pod.gpus, pod.workload_class)
         rows = self._rows.find(question.pieces) if question.pieces is not None else None
         if rows is None:
-            rows, unknown = self._rows_one_by_one(question.names)
+            rows, unknown = self._looked_up(question.names)
         points = wire_scores(scored.score[rows], self._score_max)
         pieces = [b""] * (2 * len(rows))
         pieces[::2] = self._heads_of(rows)
         pieces[1::2] = self._ends[points].tolist()
-        for name in unknown:
-            pieces += (host_piece(name), self._neutral)
+        for at in unknown:
+            pieces += (host_piece(question.names[at]), self._neutral)
         return Scored(b"[" + b"".join(pieces)[1:] + b"]", rows, points, scored.marginal_w)
 
-    def _rows_one_by_one(self, names: list[str]) -> tuple[NDArray[np.intp], list[str]]:
-        """And the names that are not known."""
+    def _looked_up(self, names: list[str]) -> tuple[NDArray[np.intp], list[int]]:
+        """The rows of those that are known, in order, and the places of those that are not."""
         index = self._board.index
-        known = [row for name in names if (row := index.get(name)) is not None]
-        return np.array(known, dtype=np.intp), [name for name in names if name not in index]
+        try:  # nearly always all are, and then nothing has to be asked of each
+            return np.fromiter(map(index.__getitem__, names), np.intp, len(names)), []
+        except KeyError:
+            rows = np.fromiter(map(index.get, names, repeat(-1)), np.intp, len(names))
+            return rows[rows >= 0], np.flatnonzero(rows < 0).tolist()
 
     def preempt(self, pod: Pod, victims: dict[str, Raw]) -> bytes:
         """The nodes where displacing pods would help: not those that this pod will be refused on."""
@@ -131,18 +134,11 @@ class Answers:
         """Why the pod may not go there, by name; nodes that came whole and are not known speak by their label."""
         if pod.workload_class != PERFORMANCE:
             return {}
-        index, codes = self._board.index, self._board.columns.class_code
-        unknown: list[int] = []
-        try:
-            rows = np.fromiter(map(index.__getitem__, names), np.intp, len(names))
-        except KeyError:
-            unknown = [at for at, name in enumerate(names) if name not in index]
-            known = [name for name in names if name in index]
-            refused = self._refused(pod, known, None)
-        else:
-            of_names = codes[rows]
-            hit = _REFUSED_CODES[of_names]
-            refused = dict(zip(compress(names, hit.tolist()), _REASONS[of_names[hit]].tolist(), strict=True))
+        rows, unknown = self._looked_up(names)
+        codes = self._board.columns.class_code[rows]
+        hit = _REFUSED_CODES[codes]
+        there = map(self._board.names.__getitem__, rows[hit].tolist())
+        refused = dict(zip(there, _REASONS[codes[hit]].tolist(), strict=True))
         if wholes is None:
             return refused
         for at in unknown:

@@ -32,6 +32,7 @@ class Counted:
     makespan_s: float  # from the first arrival to the last end
     metered_s: float  # from the beginning of the run to where metering stopped
     it_energy_j: float
+    gpu_nodes_energy_j: float  # of this, what nodes with GPUs took
     fan_energy_j: float
     compressor_energy_j: float
     heat_removed_j: float
@@ -45,7 +46,6 @@ class Counted:
     twin_error_pct: float  # mean |what the twin takes for measured − truth| over the node's maximum, at ticks
     decision_cpu_s: float
     wall_s: float
-    gpu_node_energy_j: float = float("nan")  # what nodes with boards drew of `it_energy_j`; NaN: not counted apart
 
 
 @dataclass(frozen=True, slots=True)

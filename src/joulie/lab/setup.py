@@ -77,7 +77,7 @@ class QueueSetup(Struct, frozen=True, forbid_unknown_fields=True):
     """First come first served; with backfill a later job may pass the first as long as it does not delay it."""
 
     backfill: bool = True
-    depth: Count = 500  # so many waiting jobs are looked at
+    depth: Count = 100  # so many waiting jobs are looked at
     estimate_factor: Positive = 1.0  # users' estimates over uncapped durations
 
 
@@ -95,7 +95,7 @@ class RunSetup(Struct, frozen=True, forbid_unknown_fields=True):
     cluster: ClusterSetup = field(default_factory=ClusterSetup)
     scheduler: str = "joulie"  # least, most, random, joulie, or `module:object` of one that ranks
     policy: PolicySetup = field(default_factory=PolicySetup)
-    settings: dict[str, str | float | bool] = field(default_factory=dict)
+    settings: dict[str, str | int | float | bool] = field(default_factory=dict)
     weather: WeatherSetup = field(default_factory=WeatherSetup)
     plant: PlantSetup = field(default_factory=PlantSetup)
     telemetry: TelemetrySetup = field(default_factory=TelemetrySetup)

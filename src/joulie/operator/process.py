@@ -78,15 +78,7 @@ async def run(  # noqa: PLR0913 - each is a part of the world that tests or the 
 ) -> int:
     """Until SIGTERM, SIGINT or `stop`; exit code 0. `election` is its own connection, so writes cannot delay it."""
     stop = stop or stop_on_signals()
-    hooks = _ElectionLog()
-    elector = LeaderElector(
-        election,
-        namespace=place.namespace,
-        name=LEASE_NAME,
-        identity=place.identity,
-        times=place.lease_times,
-        hooks=hooks,
-    )
+    elector = _elector(election, place)
     collector = TelemetryCollector(settings, clock)
     operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity, clock)
     if watch_log is not None:
@@ -126,14 +118,7 @@ async def run_once(
 ) -> int:
     """One decision: written while holding the lease, or only shown. Exit code 1 where a write is missing."""
     collector = TelemetryCollector(settings, time.time)
-    elector = LeaderElector(
-        cluster,
-        namespace=place.namespace,
-        name=LEASE_NAME,
-        identity=place.identity,
-        times=place.lease_times,
-        hooks=_ElectionLog(),
-    )
+    elector = _elector(cluster, place)
     operator = Operator(cluster, settings, brain, collector, elector.seconds_left, place.identity)
     watches = asyncio.create_task(operator.watch())
     elections: asyncio.Task[None] | None = None
@@ -157,6 +142,17 @@ async def run_once(
         watches.cancel()
         await asyncio.gather(watches, return_exceptions=True)
         await collector.close()
+
+
+def _elector(cluster: Cluster, place: Place) -> LeaderElector:
+    return LeaderElector(
+        cluster,
+        namespace=place.namespace,
+        name=LEASE_NAME,
+        identity=place.identity,
+        times=place.lease_times,
+        hooks=_ElectionLog(),
+    )
 
 
 def _sick(operator: Operator, settings: OperatorSettings, is_leader: Callable[[], bool], now_s: float) -> str | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from joulie.plant.curves import Numbers, ShapeTable, frequency_for, power_at
 from joulie.plant.machines import CpuKind
 from joulie.plant.settling import CPU_CAP_TAU_S, CPU_TELEMETRY_TAU_S, settle, share_gone
-from joulie.plant.thermals import CPU_THERMALS, DESIGN_INLET_C, heat
+from joulie.plant.thermals import CPU_THERMALS, DESIGN_INLET_C, heat, throttled_frequency
 from joulie.plant.work import cpu_speed
 
 Which = int | slice | NDArray[np.intp] | NDArray[np.bool_]
@@ -77,7 +77,7 @@ class Cpus:
             power_w[slowed] = power_at(frequency[slowed], self.idle_w[slowed], demand_w[slowed])
 
         def hot_power_w(throttle: Numbers, hot: NDArray[np.intp]) -> Numbers:
-            lowered = np.minimum(frequency[hot], 1.0 - throttle * (1.0 - self.floor[hot]))
+            lowered = np.minimum(frequency[hot], throttled_frequency(throttle, self.floor[hot]))
             hot_w = power_at(lowered, self.idle_w[hot], demand_w[hot])
             return hot_w if powered is None else hot_w * powered[hot]
 
@@ -85,7 +85,7 @@ class Cpus:
             power_w *= powered
         heating = heat(CPU_THERMALS, self.temperature_c, inlet_c, self.max_w, power_w, hot_power_w, dt_s)
         self.thermal_throttle = heating.throttle
-        self.frequency = np.minimum(frequency, 1.0 - heating.throttle * (1.0 - self.floor))
+        self.frequency = np.minimum(frequency, throttled_frequency(heating.throttle, self.floor))
         self.temperature_c = heating.temperature_c
         self.power_w, self.demand_w = heating.power_w, demand_w
         self.average_w += (self.power_w - self.average_w) * share_gone(dt_s, CPU_TELEMETRY_TAU_S)

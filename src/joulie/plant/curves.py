@@ -39,8 +39,8 @@ class ShapeTable:
         place = {shape: index for index, shape in enumerate(distinct)}
         table = np.asarray(distinct)
         # A step of nothing after full load, so that 100 % needs no case of its own.
-        self._from = table.ravel()
-        self._rise = np.diff(table, append=table[:, -1:]).ravel()
+        self.starts = table.ravel()
+        self.rises = np.diff(table, append=table[:, -1:]).ravel()
         self._first = np.asarray([place[shape] * (_STEPS + 1) for shape in shapes], dtype=np.intp)
 
     def at(self, load: Numbers) -> Numbers:
@@ -48,14 +48,14 @@ class ShapeTable:
         percent = load * _STEPS
         whole = percent.astype(np.intp)
         index = self._first + whole
-        value: Numbers = self._from[index] + (percent - whole) * self._rise[index]
+        value: Numbers = self.starts[index] + (percent - whole) * self.rises[index]
         return value
 
 
 def frequency_for(power_w: Numbers, idle_w: Numbers, demand_w: Numbers, floor: Numbers) -> Numbers:
     """The frequency, over maximum, that holds power: inverse of idle + (demand − idle) · f^1.35."""
     dynamic_w = np.maximum(demand_w - idle_w, 1e-9)
-    share = np.clip((power_w - idle_w) / dynamic_w, 0.0, 1.0)
+    share = np.minimum(np.maximum((power_w - idle_w) / dynamic_w, 0.0), 1.0)
     return np.maximum(share ** (1.0 / FREQUENCY_EXPONENT), floor)
 
 

@@ -28,8 +28,17 @@ class Thermals(NamedTuple):
 
     def throttle(self, temperature_c: Numbers) -> Numbers:
         """0: not at all, 1: to the frequency floor."""
-        span_c = self.throttle_to_c - self.throttle_from_c
-        return np.clip((temperature_c - self.throttle_from_c) / span_c, 0.0, 1.0)
+        return throttle_at(temperature_c, self.throttle_from_c, self.throttle_to_c)
+
+
+def throttle_at(temperature_c: Numbers, from_c: float, to_c: float) -> Numbers:
+    """Linear between the two temperatures. One number a device, or one number: the lab compiles it."""
+    return np.minimum(np.maximum((temperature_c - from_c) / (to_c - from_c), 0.0), 1.0)
+
+
+def throttled_frequency(throttle: Numbers, floor: Numbers | float) -> Numbers:
+    """Over maximum: 1 at no throttle, the floor at 1."""
+    return 1.0 - throttle * (1.0 - floor)
 
 
 CPU_THERMALS = Thermals(75.0, 60.0, 85.0, 97.0)

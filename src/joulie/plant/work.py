@@ -18,3 +18,8 @@ def cpu_speed(frequency: Numbers, memory_intensity: Numbers, io_intensity: Numbe
 def feeding(cpu_frequency: Numbers, feed_intensity: Numbers) -> Numbers:
     """How well a throttled CPU keeps a GPU supplied, 0 to 1; without need for feeding always 1."""
     return 1.0 / (1.0 - feed_intensity + feed_intensity / np.maximum(cpu_frequency, 1e-6))
+
+
+def felt_speed(speed: Numbers, sensitivity: Numbers) -> Numbers:
+    """The speed of work that feels only a share of a slowdown, counted in time: 0 feels nothing of it, 1 all of it."""
+    return 1.0 / (1.0 + sensitivity * (1.0 / speed - 1.0))

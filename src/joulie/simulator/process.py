@@ -8,14 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from aiohttp import web
-
 from joulie.cluster import slim
 from joulie.cluster.port import NODES, PODS, Broken, Cluster, Decode, Deleted, Resource, Synced, Upserted
 from joulie.lifetime import first_to_end, stop_on_signals
 from joulie.logs import Log
 from joulie.model.snapshot import Snapshot
-from joulie.serving import listen
+from joulie.serving import listen, quiet_runner
 from joulie.simulator.api import simulator_app
 from joulie.simulator.simulation import Simulation
 
@@ -130,7 +128,7 @@ async def serving(
         healthy=pacer.sick if paced else lambda: None,
         ready=lambda: None if feed is None or feed.synced else "not all nodes and pods are known yet",
     )
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = quiet_runner(app, shutdown_timeout_s=1.0)
     await runner.setup()
     tasks: list[asyncio.Task[None]] = []
     try:

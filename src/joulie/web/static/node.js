@@ -4,7 +4,7 @@ import { chip, h, isolate, podLink, refill, say } from "./dom.js";
 import { ago, age, cap, clockTime, count, known, limit, percent, plain, signed, watts } from "./format.js";
 import { timeChart } from "./charts.js";
 import { changeLine, findingLine } from "./overview.js";
-import { ask } from "./store.js";
+import { refresher } from "./refresher.js";
 
 const ASKED_AGAIN_MS = 2000;
 
@@ -31,34 +31,14 @@ export function nodePage(store, name) {
   const body = h("div", { class: "node-body" }, h("div", { class: "column" }, why, hour, podTable), h("div", { class: "column" }, capTable, now, story));
   const root = h("div", { class: "page" }, h("nav", { class: "crumbs", "aria-label": "Path" }, h("a", { href: "#/" }, "Overview"), " / node"), h("div", { class: "title" }, heading, state), about, body);
   body.hidden = true;
-  let asked = 0;
-  let busy = false;
-  let ended = false;
-  let seen = false;
 
-  async function refresh() {
-    if (busy || ended) return;
-    busy = true;
-    asked = performance.now();
-    try {
-      const found = await ask(`nodes/${encodeURIComponent(name)}`);
-      if (!ended) show(found);
-    } catch (error) {
-      if (!ended) showMissing(error);
-    } finally {
-      busy = false;
-    }
-  }
-
-  function showMissing(error) {
-    if (seen && !error.gone) return; // what was shown stays for a while
+  function showMissing(words) {
     body.hidden = true;
     refill(state, null, () => []);
-    say(about, seen ? "It has left the cluster." : `${error.message}.`);
+    say(about, words);
   }
 
   function show(node) {
-    seen = true;
     body.hidden = false;
     refill(state, node.state, () => [chip(node.state)]);
     say(about, [hardware(node), node.rack && isolate(node.rack), node.zone && isolate(node.zone), scopeWords(node.scope)].filter(Boolean).join(" · "));
@@ -77,8 +57,13 @@ export function nodePage(store, name) {
     refill(changes, node.changes, () => (node.changes.length ? node.changes.map((line) => changeLine(line, false)) : [h("li", { class: "calm" }, "Nothing changed in the last hour.")]));
   }
 
-  refresh();
-  const timer = setInterval(() => { if (!document.hidden && performance.now() - asked > ASKED_AGAIN_MS) refresh(); }, 1000);
+  const fresh = refresher({
+    path: () => `nodes/${encodeURIComponent(name)}`,
+    everyMs: ASKED_AGAIN_MS,
+    show,
+    missing: showMissing,
+    gone: "It has left the cluster.",
+  });
   return {
     root,
     title: name,
@@ -87,12 +72,9 @@ export function nodePage(store, name) {
     update(changes) {
       const row = store.row.get(name);
       const touched = changes === null || Object.values(changes.nodes ?? {}).some(([rows]) => rows.includes(row));
-      if (touched && performance.now() - asked > 400) refresh();
+      if (touched && fresh.sinceMs() > 400) fresh.refresh();
     },
-    end() {
-      ended = true;
-      clearInterval(timer);
-    },
+    end: fresh.end,
   };
 }
 

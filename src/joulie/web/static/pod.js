@@ -3,7 +3,7 @@
 import { chip, h, isolate, nodeLink, refill, say } from "./dom.js";
 import { count, fixed, plain, signed, watts } from "./format.js";
 import { emptyRow, table } from "./node.js";
-import { ask } from "./store.js";
+import { refresher } from "./refresher.js";
 
 const PAGE = 50;
 const MOST = 500; // the server gives no more at once
@@ -24,32 +24,14 @@ export function podPage(store, namespace, name) {
   const root = h("div", { class: "page" }, h("nav", { class: "crumbs", "aria-label": "Path" }, h("a", { href: "#/" }, "Overview"), " / pod"), heading, about, goes, panel);
   panel.hidden = true;
   let shown = PAGE;
-  let ended = false;
-  let busy = false;
-  let seen = false;
 
-  async function refresh() {
-    if (busy) return;
-    busy = true;
-    try {
-      const pod = await ask(`pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}?limit=${shown}`);
-      if (!ended) show(pod);
-    } catch (error) {
-      if (!ended) showMissing(error);
-    } finally {
-      busy = false;
-    }
-  }
-
-  function showMissing(error) {
-    if (seen && !error.gone) return; // what was shown stays for a while
+  function showMissing(words) {
     panel.hidden = true;
     refill(goes, null, () => []);
-    say(about, seen ? "It is no longer in the cluster." : `${error.message}.`);
+    say(about, words);
   }
 
   function show(pod) {
-    seen = true;
     panel.hidden = false;
     const asks = [`${plain(pod.cpuCores, 2)} cores`, pod.gpus ? `${plain(pod.gpus)} ${pod.gpus === 1 ? "GPU" : "GPUs"}` : ""].filter(Boolean).join(", ");
     say(about, [pod.performanceOnly && pod.workloadClass !== "performance" ? `${pod.workloadClass}, kept off eco by its node affinity` : pod.workloadClass, asks, pod.terminating ? "terminating" : ""].filter(Boolean).join(" · "));
@@ -65,20 +47,22 @@ export function podPage(store, namespace, name) {
 
   more.addEventListener("click", () => {
     shown = Math.min(MOST, shown + PAGE * 2);
-    refresh();
+    fresh.refresh();
   });
-  refresh();
-  const timer = setInterval(() => { if (!document.hidden) refresh(); }, ASKED_AGAIN_MS);
+  const fresh = refresher({
+    path: () => `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}?limit=${shown}`,
+    everyMs: ASKED_AGAIN_MS,
+    show,
+    missing: showMissing,
+    gone: "It is no longer in the cluster.",
+  });
   return {
     root,
     title: `${namespace}/${name}`,
     focus: heading,
     repaint() {},
     update() {},
-    end() {
-      ended = true;
-      clearInterval(timer);
-    },
+    end: fresh.end,
   };
 }
 

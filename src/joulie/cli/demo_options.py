@@ -1,4 +1,4 @@
-"""Numbers on the demo's command line."""
+"""Options that the live demo and its replay share."""
 
 from __future__ import annotations
 
@@ -16,3 +16,9 @@ class NumberRange(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is no number", param, ctx)
         return number
+
+
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=7, show_default=True, help="Which pods come when."
+)
+policy_option = click.option("--policy", metavar="NAME", help="The policy that plans.  [default: queue_aware_v1]")

@@ -1,0 +1,166 @@
+"""What is kept of an experiment in the repository: the measures of every run, and how to know its bits again.
+
+Everything that the page says is computed from these files, so a claim that no longer follows from them is found without
+running anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from joulie.lab.compare import Comparison, Entry, compare
+from joulie.lab.experiment import Experiment, read_experiment
+from joulie.lab.measures import Measures
+from joulie.lab.performing import perform
+from joulie.lab.store import Provenance, Results
+
+HERE = Path(__file__).resolve().parent
+KEPT = HERE / "results"
+SHORTENED = 16  # digits of a digest
+_VERSIONS = ("joulie", "python", "numpy", "numba", "platform")
+
+
+class Runs(Struct, frozen=True):
+    """One variant under one facet; lists are in the order of the seeds."""
+
+    facet: str
+    variant: str
+    seeds: list[int]
+    digests: list[str]  # of results
+    work: list[str]  # of jobs
+    measures: dict[str, list[float | None]]
+
+
+class ShortRun(Struct, frozen=True):
+    """A run of the short form, on its first seed."""
+
+    facet: str
+    variant: str
+    digest: str
+    facility_kwh: float
+
+
+class Kept(Struct, frozen=True):
+    """One file in `results`."""
+
+    asked: str  # digest of what was to be run
+    versions: dict[str, str]
+    code: str  # digest of the sources that computed it
+    runs: list[Runs]
+    short: list[ShortRun]
+
+
+def files(names: tuple[str, ...] = ()) -> list[Path]:
+    """The experiments, by name."""
+    return [path for path in sorted(HERE.glob("*.toml")) if is_experiment(path) and (not names or path.stem in names)]
+
+
+def is_experiment(path: Path) -> bool:
+    """Whether it asks something; the other file is a catalogue."""
+    return "\nquestion = " in f"\n{path.read_text(encoding='utf-8')}"
+
+
+def kept_file(path: Path) -> Path:
+    """Where the numbers of an experiment lie."""
+    return KEPT / f"{path.stem}.json"
+
+
+def read_kept(path: Path) -> Kept:
+    return msgspec.json.decode(kept_file(path).read_bytes(), type=Kept)
+
+
+def write_kept(path: Path, kept: Kept) -> None:
+    """A line for each measure: a change is read as such."""
+    KEPT.mkdir(exist_ok=True)
+    text = msgspec.json.format(msgspec.json.encode(kept), indent=1).decode()
+    kept_file(path).write_text(_rows_in_lines(text) + "\n", encoding="utf-8")
+
+
+def kept_of(path: Path, experiment: Experiment, results: Results) -> Kept:
+    """From results that are all there; the short form is run here."""
+    runs = [
+        Runs(
+            facet,
+            variant,
+            list(by_seed),
+            [run.provenance.digest[:SHORTENED] for run in by_seed.values()],
+            [run.provenance.jobs_digest[:SHORTENED] for run in by_seed.values()],
+            {
+                name: [_rounded(getattr(run.measures, name)) for run in by_seed.values()]
+                for name in Measures.__struct_fields__
+            },
+        )
+        for facet, by_variant in results.runs.items()
+        for variant, by_seed in by_variant.items()
+    ]
+    first = next(run for by in results.runs.values() for one in by.values() for run in one.values()).provenance
+    return Kept(asked_for(experiment), versions(first), first.code, runs, list(short_runs(path)))
+
+
+def short_runs(path: Path) -> Iterator[ShortRun]:
+    """Every variant of the short form, on its first seed."""
+    experiment = read_experiment(path, short=True)
+    for case in experiment.cases:
+        done = perform(case, experiment.seeds[0])
+        kwh = round(done.measures.facility_kwh, 3)
+        yield ShortRun(case.facet, case.variant, done.provenance.digest[:SHORTENED], kwh)
+
+
+def versions(provenance: Provenance) -> dict[str, str]:
+    """Of what may decide about the last bits of a result."""
+    return {name: getattr(provenance, name) for name in _VERSIONS}
+
+
+def asked_for(experiment: Experiment) -> str:
+    """Digest of what is run and compared: words about it may change, and folders."""
+    cases = [msgspec.to_builtins(case, order="sorted") for case in experiment.cases]
+    for case in cases:
+        case["folder"] = ""
+        settings: dict[str, Any] = case["setup"]["settings"]
+        for name, value in settings.items():
+            if isinstance(value, str) and Path(value).is_file():
+                settings[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()
+    parts = [cases, experiment.seeds, experiment.baseline]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:SHORTENED]
+
+
+def comparisons_of(kept: Kept, baseline: str) -> tuple[Comparison, ...]:
+    """The same as the lab makes, one a facet; refused where the work was not the same."""
+    by_facet: dict[str, dict[str, dict[int, Entry]]] = {}
+    for runs in kept.runs:
+        by_facet.setdefault(runs.facet, {})[runs.variant] = {
+            seed: Entry(_measures(runs, place), runs.work[place]) for place, seed in enumerate(runs.seeds)
+        }
+    return tuple(compare(by_variant, baseline, facet) for facet, by_variant in by_facet.items())
+
+
+def _measures(runs: Runs, place: int) -> Measures:
+    return msgspec.convert({name: values[place] for name, values in runs.measures.items()}, Measures)
+
+
+def _rounded(value: float | None) -> float | int | None:
+    """To seven digits: more than any claim rests on."""
+    return value if value is None or isinstance(value, int) else float(f"{value:.7g}")
+
+
+def _rows_in_lines(text: str) -> str:
+    """Lists of numbers and digests on one line each."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        bare = line.strip()
+        if inside:
+            lines[-1] += bare + (" " if bare.endswith(",") and bare != "]," else "")
+        else:
+            lines.append(line)
+        if bare.endswith("[") and bare not in ('"runs": [', '"short": ['):
+            inside = True
+        elif bare in ("]", "],"):
+            inside = False
+    return "\n".join(lines)

@@ -1,0 +1,120 @@
+"""`joulie lab run`: an experiment's variants once, on one seed, and what they come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from joulie.cli.lab_extra import Bars, experiment_argument, need_extra, short_option
+from joulie.cli.options import prints_result
+
+if TYPE_CHECKING:
+    from joulie.cli.output import Output
+    from joulie.lab.experiment import Case
+    from joulie.lab.performing import Finished
+
+_EPILOG = """\b
+Examples:
+  joulie lab run experiment.toml                       every variant, on the first seed
+  joulie lab run experiment.toml --variant capped --seed 7
+  joulie lab run experiment.toml --keep one-run        keep jobs and series as Parquet
+  joulie lab run experiment.toml -o json | jq '.[].measures.facility_kwh'
+
+\b
+One seed shows how a run goes; it proves nothing. To compare: joulie lab sweep --help
+"""
+
+
+@click.command("run", epilog=_EPILOG)
+@experiment_argument
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only this one; may be given several times.")
+@click.option("--facet", metavar="NAME", help="Which of the experiment's facets.  [default: the first]")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of arrivals and noise.  [default: the first of seeds]")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep measures, jobs and series there as Parquet, for joulie lab report.",
+)
+@short_option
+@prints_result
+def command(
+    file: Path,
+    variants: tuple[str, ...],
+    facet: str | None,
+    seed: int | None,
+    keep: Path | None,
+    short: bool,
+    out: Output,
+) -> None:
+    """Run the variants of an experiment once, and show energy, delay and what they cost.
+
+    FILE is the experiment, TOML or YAML: joulie lab --help shows one. Every job is run to its end. A queue that gets
+    more work than the nodes can do is refused before it starts.
+    """
+    need_extra()
+    from joulie.errors import InputError
+    from joulie.lab.experiment import read_experiment
+
+    experiment = read_experiment(file, short=short)
+    facet = experiment.facets[0] if facet is None else facet
+    if facet not in experiment.facets:
+        raise InputError(f"{file}: there is no facet {facet!r}: there are {', '.join(experiment.facets)}")
+    cases = [experiment.case(name, facet) for name in variants or experiment.variants]
+    chosen = experiment.seeds[0] if seed is None else seed
+    done = _perform(cases, chosen, file, out)
+    if keep is not None:
+        _keep(keep, done, experiment.filename, experiment.text)
+    if out.for_people:
+        _print(done, out)
+    else:
+        out.document(
+            [
+                {"facet": run.provenance.facet, "variant": run.provenance.variant, "seed": chosen}
+                | {"digest": run.provenance.digest, "measures": run.measures}
+                for run in done
+            ]
+        )
+
+
+def _perform(cases: list[Case], seed: int, file: Path, out: Output) -> list[Finished]:
+    from joulie.lab.digests import git_commit
+    from joulie.lab.performing import perform
+
+    commit = git_commit(file.parent)
+    done = []
+    with Bars(no_color=out.no_color) as bars:
+        bars.begin(len(cases), 0)
+        for case in cases:
+            name = case.variant
+            done.append(perform(case, seed, lambda share, name=name: bars.share(name, share), commit))  # type: ignore[misc]
+            bars.end(name, "")
+    return done
+
+
+def _keep(folder: Path, done: list[Finished], filename: str, text: str) -> None:
+    from joulie.lab.performing import files_of
+    from joulie.lab.store import Index, Planned, write_index, write_run
+
+    planned = [
+        Planned(run.provenance.facet, run.provenance.variant, run.provenance.seed, run.provenance.key) for run in done
+    ]
+    for run, plan in zip(done, planned, strict=True):
+        write_run(folder, plan, files_of(run))
+    write_index(folder, Index(filename, text, tuple(planned)))
+
+
+def _print(done: list[Finished], out: Output) -> None:
+    from joulie.cli.tables import Column, Table
+    from joulie.lab.measures import KNOWN
+
+    table = Table([Column("measure"), *(Column(run.provenance.variant, right=True) for run in done), Column("unit")])
+    for name, known in KNOWN.items():
+        values = [getattr(run.measures, name) for run in done]
+        if any(value is not None for value in values):
+            shown = ["–" if value is None else f"{value:,.{known.digits}f}" for value in values]
+            table.add([known.label, *shown, known.unit])
+    table.print(out.console())
+    out.tell(f"seed {done[0].provenance.seed}; one seed proves nothing: joulie lab sweep compares on many")

@@ -1,0 +1,101 @@
+"""What the nodes of a cluster can do uncapped and draw without work: the measure of slowdown, stability and idling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from joulie.catalogue.lookup import Catalogue
+from joulie.lab.cluster import lab_cluster
+from joulie.lab.jobs import ANY_MODEL, Flags, JobTable, Numbers
+from joulie.lab.measures import Idle
+from joulie.lab.setup import ClusterSetup, RunSetup
+from joulie.lab.trace_room import offered_load
+from joulie.plant.fleet import Fleet
+from joulie.plant.machines import Machine
+
+SETTLED_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Nodes that are alike."""
+
+    count: int
+    machine: Machine
+    core_speed: float
+    gpu_speed: float
+    takes_cpu_work: bool
+
+    @property
+    def boards(self) -> float:
+        """All their boards, in reference boards."""
+        return self.count * self.machine.gpus * self.gpu_speed
+
+
+def kinds(cluster: ClusterSetup, catalogue: Catalogue) -> tuple[Kind, ...]:
+    """The groups of a cluster; InputError for a model that nobody knows."""
+    one_each = structs.replace(cluster, nodes=[structs.replace(group, count=1) for group in cluster.nodes])
+    built = lab_cluster(one_each, catalogue)
+    return tuple(
+        Kind(group.count, machine, float(core), float(gpu), cluster.cpu_work_on_gpu_nodes or not machine.gpus)
+        for group, machine, core, gpu in zip(
+            cluster.nodes, built.machines, built.core_speed, built.gpu_speed, strict=True
+        )
+    )
+
+
+def idle_power(groups: tuple[Kind, ...], setup: RunSetup) -> Idle:
+    """IT power once there is no work: at idle, or asleep where nodes may sleep."""
+    fleet = Fleet([group.machine for group in groups])
+    fleet.step(SETTLED_S, fleet.idle_load())
+    each_w = np.full(len(groups), setup.plant.sleep_w) if setup.plant.sleep else fleet.node_w
+    all_w = each_w * np.asarray([group.count for group in groups])
+    with_boards = np.asarray([group.machine.gpus > 0 for group in groups])
+    return Idle(float(np.sum(all_w)), float(np.sum(all_w[with_boards])))
+
+
+def fastest_s(jobs: JobTable, groups: tuple[Kind, ...], catalogue: Catalogue) -> Numbers:
+    """The shortest time that each job can take here: every pod uncapped on the fastest node that may hold it.
+
+    Infinite for a job that fits nowhere.
+    """
+    best_s = np.full(jobs.pods, np.inf)
+    cpu_s = np.divide(jobs.cpu_units, jobs.cores, out=np.zeros(jobs.pods), where=jobs.cores > 0)
+    gpu_s = np.divide(jobs.gpu_units, jobs.gpus, out=np.zeros(jobs.pods), where=jobs.gpus > 0)
+    for group in groups:
+        here_s = cpu_s / group.core_speed
+        if group.machine.gpus:
+            here_s = np.maximum(here_s, gpu_s / group.gpu_speed)
+        best_s = np.where(_may_run_on(jobs, group, catalogue), np.minimum(best_s, here_s), best_s)
+    return np.maximum.reduceat(best_s, jobs.first_pod[:-1]) if len(jobs) else np.zeros(0)
+
+
+def loads(jobs: JobTable, cluster: ClusterSetup, groups: tuple[Kind, ...], catalogue: Catalogue) -> dict[str, float]:
+    """Work over what the cluster can do of it while jobs arrive, by resource; boards also model by model, for the pods
+    that insist on one. Jobs that come all at once are a batch, which has no load.
+    """
+    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
+    if span_s <= 0:
+        return {}
+    offered = offered_load(jobs, cluster, catalogue)
+    for place, model in enumerate(jobs.gpu_models):
+        units = float(np.sum(jobs.gpu_units[(jobs.gpus > 0) & (jobs.gpu_model == place)]))
+        able = span_s * sum(group.boards for group in groups if _is_model(group, model, catalogue))
+        if units > 0:
+            offered[f"{model} GPUs"] = units / able if able > 0 else np.inf
+    return offered
+
+
+def _may_run_on(jobs: JobTable, group: Kind, catalogue: Catalogue) -> Flags:
+    wanted = [ANY_MODEL, *(at for at, model in enumerate(jobs.gpu_models) if _is_model(group, model, catalogue))]
+    fits = (jobs.cores <= group.machine.cpu.cores) & (jobs.gpus <= group.machine.gpus)
+    may: Flags = fits & np.where(jobs.gpus > 0, np.isin(jobs.gpu_model, wanted), group.takes_cpu_work)
+    return may
+
+
+def _is_model(group: Kind, model: str, catalogue: Catalogue) -> bool:
+    known = catalogue.gpu(model)
+    return group.machine.gpu is not None and group.machine.gpu.name == (known.name if known else model)

@@ -1,0 +1,124 @@
+"""Fingerprints: of what decides a result, and of the result itself. Equal fingerprints, equal bits."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import joulie
+from joulie.errors import InputError
+from joulie.lab.jobs import JobTable
+from joulie.lab.measures import NOT_REPEATABLE
+from joulie.lab.outcome import Outcome
+from joulie.lab.own_code import source_of
+from joulie.lab.setup import RunSetup
+from joulie.lab.trace_setup import TraceSetup
+
+# What computes results. Reports and commands only show them.
+_SOURCES = ("lab", "plant", "control", "physics", "catalogue", "settings", "model")
+_NOT_RESULTS = ("report",)
+GIT_S = 20.0
+
+
+def key_of(setup: RunSetup, trace: TraceSetup, seed: int, folder: str = "") -> str:
+    """Of all that decides a run: setup, work, seed, Joulie's sources, and files and code that the setup names.
+
+    Files count by their content, so that a folder can be moved.
+    """
+    parts: dict[str, Any] = {
+        "setup": msgspec.to_builtins(setup, order="sorted"),
+        "trace": msgspec.to_builtins(trace, order="sorted"),
+        "seed": seed,
+        "joulie": joulie.__version__,
+        "code": code_digest(),
+        "own_code": [_source_digest(name, folder) for name in (setup.scheduler, setup.policy.name)],
+    }
+    named_files = (
+        (parts["trace"], "file", "trace.file"),
+        (parts["setup"]["weather"], "file", "weather.file"),
+        (parts["setup"]["settings"], "HARDWARE_CATALOG_PATH", "settings.HARDWARE_CATALOG_PATH"),
+    )
+    for keys, name, place in named_files:
+        if keys.get(name):
+            keys[name] = _file_digest(keys[name], place)
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def jobs_digest(jobs: JobTable) -> str:
+    """Of everything about the jobs but what they are called: what comes when, and how much work it is."""
+    digest = hashlib.sha256()
+    for field in fields(jobs):
+        if field.name == "ids":
+            continue
+        _feed(digest, field.name, getattr(jobs, field.name))
+    return digest.hexdigest()
+
+
+def outcome_digest(outcome: Outcome) -> str:
+    """Of everything in a result that does not depend on how fast the computer is."""
+    digest = hashlib.sha256(jobs_digest(outcome.jobs).encode())
+    for name in ("start_s", "end_s", "backfilled", "node", "nodes"):
+        _feed(digest, name, getattr(outcome, name))
+    for name, values in sorted(outcome.series.items()):
+        _feed(digest, name, values)
+    for field in fields(outcome.counted):
+        if field.name not in NOT_REPEATABLE:
+            _feed(digest, field.name, np.float64(getattr(outcome.counted, field.name)))
+    return digest.hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """Of the sources that compute results."""
+    root = Path(joulie.__file__).parent
+    digest = hashlib.sha256()
+    for package in _SOURCES:
+        for path in sorted((root / package).rglob("*.py")):
+            if not set(_NOT_RESULTS) & set(path.relative_to(root).parts):
+                digest.update(f"{path.relative_to(root)}\n".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def git_commit(folder: Path) -> str:
+    """Of the repository that the folder lies in, `-dirty` where something was changed since; empty without one."""
+    if (program := shutil.which("git")) is None:
+        return ""
+    asked = [program, "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        answer = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=GIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip() if answer.returncode == 0 else ""
+
+
+def _source_digest(name: str, folder: str) -> str:
+    """Of code that people change between two sweeps; empty for Joulie's own."""
+    path = source_of(name, folder)
+    return _file_digest(str(path), name) if path else ""
+
+
+def _file_digest(path: str, key: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{key}: {path}: cannot be read: {error.strerror}") from None
+
+
+def _feed(digest: Any, name: str, value: object) -> None:
+    digest.update(name.encode() + b"\0")
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.ascontiguousarray(value)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(array.data)
+    else:
+        digest.update(msgspec.json.encode(value))

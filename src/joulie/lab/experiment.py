@@ -1,0 +1,248 @@
+"""An experiment: one small TOML or YAML file that says what is run, on which seeds, and what is compared with what.
+
+Keys of `RunSetup` stand at the top level and are what all variants share; a variant overrides some of them, nested or
+with dots (`policy.gpu_cap_pct = 70`). `sweep` makes a variant of every combination of values. What differs between
+comparisons rather than within one, such as the load, stands under `facets`: each of its values gets a comparison of
+its own, because runs of different work cannot be compared. `short` overrides keys for a form that is quick to try and
+claims nothing.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field, structs
+
+from joulie.errors import InputError
+from joulie.lab.checking import check_setup
+from joulie.lab.claims import Claim
+from joulie.lab.digests import key_of
+from joulie.lab.measures import KNOWN
+from joulie.lab.overriding import combinations, merged
+from joulie.lab.refusals import refuse_same_seeds
+from joulie.lab.seeds import Seeds, parse_seeds
+from joulie.lab.setup import RunSetup
+from joulie.lab.trace_setup import TraceSetup
+
+ALONE = "as given"  # the one variant of a file that names none
+DEFAULT_SEEDS = 20
+CATALOGUE = "HARDWARE_CATALOG_PATH"  # a setting that names a file
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Tune(Struct, frozen=True, forbid_unknown_fields=True):
+    """The best of some variants is chosen on seeds of its own. Without `among`: where settings were tuned before."""
+
+    seeds: Seeds
+    minimise: str = "facility_kwh"
+    among: list[str] = field(default_factory=list)
+
+
+class _Written(Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of a file beside those of RunSetup."""
+
+    name: Name = ""
+    question: str = ""
+    claim: str = ""
+    claims: list[Claim] = field(default_factory=list)
+    seeds: Seeds = DEFAULT_SEEDS
+    trace: dict[str, Any] = field(default_factory=dict)
+    variants: dict[Name, dict[str, Any]] = field(default_factory=dict)
+    baseline: str = ""
+    sweep: dict[str, list[Any]] = field(default_factory=dict)
+    facets: dict[str, list[Any]] = field(default_factory=dict)
+    tune: Tune | None = None
+    short: dict[str, Any] = field(default_factory=dict)
+    short_form: bool = False  # whether `short` counts
+
+
+class Case(Struct, frozen=True):
+    """Everything about a run but its seed."""
+
+    facet: str
+    variant: str
+    setup: RunSetup
+    trace: TraceSetup
+    folder: str = ""  # with code of somebody's own, where there is some
+
+    def key(self, seed: int) -> str:
+        """Of all that decides a run's result."""
+        return key_of(self.setup, self.trace, seed, self.folder)
+
+
+class Experiment(Struct, frozen=True, kw_only=True):
+    """A file that was read and checked."""
+
+    name: str
+    question: str
+    claim: str  # in words
+    claims: tuple[Claim, ...] = ()  # in numbers
+    seeds: tuple[int, ...]
+    baseline: str
+    cases: tuple[Case, ...]  # facet by facet, in the order of the file
+    tune: Tune | None
+    tune_seeds: tuple[int, ...]
+    text: str  # the file, and what it is called
+    filename: str
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(case.facet for case in self.cases))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(case.variant for case in self.cases))
+
+    def case(self, variant: str, facet: str) -> Case:
+        for case in self.cases:
+            if (case.variant, case.facet) == (variant, facet):
+                return case
+        raise InputError(f"{self.filename}: there is no variant {variant!r}: there are {', '.join(self.variants)}")
+
+
+def read_experiment(path: Path, *, short: bool = False) -> Experiment:
+    """InputError in one line that names file and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if short:
+        text = f"short_form = true\n{text}" if path.suffix == ".toml" else f"short_form: true\n{text}"
+    return parse_experiment(text, str(path), path.parent)
+
+
+def parse_experiment(text: str, filename: str, folder: Path) -> Experiment:
+    """The experiment that this text describes; files that it names lie in the folder."""
+    content = _in_its_form(_content(text, filename), filename)
+    own = {key: value for key, value in content.items() if key in _Written.__struct_fields__}
+    base = {key: value for key, value in content.items() if key not in own}
+    written: _Written = _convert(own, _Written, filename)
+    seeds = _seeds(written.seeds, f"{filename}: seeds")
+    tune = written.tune
+    tune_seeds = _seeds(tune.seeds, f"{filename}: tune.seeds") if tune else ()
+    refuse_same_seeds(tune_seeds, seeds, filename)
+    overrides = dict(_variants(written, filename))
+    cases = [
+        _case(facet, variant, {**base, "trace": written.trace}, (facet_keys, keys), filename, folder)
+        for facet, facet_keys in combinations(written.facets, f"{filename}: facets") or [("", {})]
+        for variant, keys in overrides.items()
+    ]
+    baseline = written.baseline or next(iter(overrides))
+    _check_names(baseline, written, overrides, filename)
+    return Experiment(
+        name=(written.name or Path(filename).stem) + ("-short" if written.short_form else ""),
+        question=written.question,
+        claim=written.claim,
+        claims=() if written.short_form else tuple(written.claims),
+        seeds=seeds,
+        baseline=baseline,
+        cases=tuple(cases),
+        tune=tune,
+        tune_seeds=tune_seeds,
+        text=text,
+        filename=Path(filename).name,
+    )
+
+
+def _content(text: str, filename: str) -> dict[str, Any]:
+    if filename.endswith(".toml"):
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{filename}: {error}") from None
+    if not filename.endswith((".yaml", ".yml")):
+        raise InputError(f"{filename}: an experiment is a .toml, .yaml or .yml file")
+    from joulie.cluster.yaml_documents import YamlError, documents
+
+    try:
+        found = documents(text.encode())
+    except YamlError as error:
+        raise InputError(f"{filename}: {error}") from None
+    if len(found) > 1 or (found and not isinstance(found[0], dict)):
+        raise InputError(f"{filename}: an experiment is one document of keys and values")
+    return dict(found[0]) if found and isinstance(found[0], dict) else {}
+
+
+def _in_its_form(content: dict[str, Any], filename: str) -> dict[str, Any]:
+    short = content.get("short", {})
+    if content.get("short_form") is not True or not isinstance(short, dict):
+        return content
+    return _with(content, short, f"{filename}: short")
+
+
+def _with(content: dict[str, Any], overrides: Mapping[str, Any], place: str) -> dict[str, Any]:
+    for key, value in overrides.items():
+        content = merged(content, key.split("."), value, f"{place}: {key}")
+    return content
+
+
+def _variants(written: _Written, filename: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and overrides: what is written out, then the combinations of the sweep."""
+    yield from written.variants.items()
+    for name, keys in combinations(written.sweep, f"{filename}: sweep"):
+        if name in written.variants:
+            raise InputError(f"{filename}: sweep: its variant {name!r} is there already")
+        yield name, keys
+    if not written.variants and not written.sweep:
+        yield ALONE, {}
+
+
+def _case(
+    facet: str,
+    variant: str,
+    base: dict[str, Any],
+    overrides: Sequence[Mapping[str, Any]],
+    filename: str,
+    folder: Path,
+) -> Case:
+    place = filename if variant == ALONE else f"{filename}: {variant}"
+    content: dict[str, Any] = base
+    for keys in overrides:
+        content = _with(content, keys, place)
+    trace: TraceSetup = _convert(content.pop("trace"), TraceSetup, place, "trace.")
+    setup: RunSetup = _convert(content, RunSetup, place)
+    if trace.file:
+        trace = structs.replace(trace, file=str(folder / trace.file))
+    if setup.weather.file:
+        setup = structs.replace(setup, weather=structs.replace(setup.weather, file=str(folder / setup.weather.file)))
+    if setup.settings.get(CATALOGUE):
+        path = str(folder / str(setup.settings[CATALOGUE]))
+        setup = structs.replace(setup, settings={**setup.settings, CATALOGUE: path})
+    check_setup(setup, place)
+    has_own_code = ":" in setup.scheduler + setup.policy.name
+    return Case(facet, variant, setup, trace, str(folder.resolve()) if has_own_code else "")
+
+
+def _convert(content: object, kind: type[Any], place: str, below: str = "") -> Any:
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        said, _, path = str(error).partition(" - at `$")
+        key = below + path.rstrip("`").lstrip(".")
+        raise InputError(f"{place}: {key.rstrip('.')}: {said}" if key else f"{place}: {said}") from None
+
+
+def _seeds(written: Seeds, origin: str) -> tuple[int, ...]:
+    try:
+        return parse_seeds(written)
+    except ValueError as error:
+        raise InputError(f"{origin}: {error}") from None
+
+
+def _check_names(baseline: str, written: _Written, variants: Mapping[str, object], filename: str) -> None:
+    named = [("baseline", baseline), *(("claims", claim.variant) for claim in written.claims)]
+    measures = [("claims", claim.measure) for claim in written.claims]
+    if written.tune:
+        named += [("tune.among", name) for name in written.tune.among]
+        measures.append(("tune.minimise", written.tune.minimise))
+    for key, name in named:
+        if name not in variants:
+            raise InputError(f"{filename}: {key}: there is no variant {name!r}: there are {', '.join(variants)}")
+    for key, name in measures:
+        if name not in KNOWN:
+            raise InputError(f"{filename}: {key}: there is no measure {name!r}: there are {', '.join(KNOWN)}")

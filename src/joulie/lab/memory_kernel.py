@@ -1,0 +1,153 @@
+"""The world's arrays inside compiled code, where `world` is one number: the address of a table of addresses.
+
+Handed over as arrays, a hundred numbers would go with every call of every function, and each array would count its
+readers: that took nine tenths of all time. Python keeps the arrays alive while compiled code runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from joulie.lab.compiling import compiled
+from joulie.lab.world import JOB, KIND, NODE, POD, RUN, SHAPE, ZONE, Codes, Integers, Numbers, Records, World
+
+carray = numba.carray  # type: ignore[attr-defined]
+FLOAT, CODE, WHOLE = np.float64, np.int32, np.int64
+ROWS, COLUMNS = len(World._fields) - 1, 4  # address and shape
+
+
+def _pointer(_: Any, address: Any) -> Any:
+    """The memory at an address."""
+
+    def as_pointer(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), as_pointer
+
+
+pointer: Any = intrinsic(_pointer)
+
+
+@compiled
+def row(world: World, number: int) -> Integers:
+    table: Integers = carray(pointer(world), (ROWS, COLUMNS), WHOLE)
+    return table[number]
+
+
+@compiled
+def nodes_of(world: World) -> Records:
+    at = row(world, 0)
+    return carray(pointer(at[0]), at[1], NODE)
+
+
+@compiled
+def pods_of(world: World) -> Records:
+    at = row(world, 1)
+    return carray(pointer(at[0]), at[1], POD)
+
+
+@compiled
+def jobs_of(world: World) -> Records:
+    at = row(world, 2)
+    return carray(pointer(at[0]), at[1], JOB)
+
+
+@compiled
+def shapes_of(world: World) -> Records:
+    at = row(world, 3)
+    return carray(pointer(at[0]), at[1], SHAPE)
+
+
+@compiled
+def kinds_of(world: World) -> Records:
+    at = row(world, 4)
+    return carray(pointer(at[0]), at[1], KIND)
+
+
+@compiled
+def zones_of(world: World) -> Records:
+    at = row(world, 5)
+    return carray(pointer(at[0]), at[1], ZONE)
+
+
+@compiled
+def run_of(world: World) -> Any:
+    at = row(world, 6)
+    return carray(pointer(at[0]), 1, RUN)[0]
+
+
+@compiled
+def leaf_of(world: World) -> Numbers:
+    at = row(world, 7)
+    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
+
+
+@compiled
+def best_of(world: World) -> Codes:
+    at = row(world, 8)
+    return carray(pointer(at[0]), (at[1], at[2]), CODE)
+
+
+@compiled
+def slots_on_of(world: World) -> Codes:
+    at = row(world, 9)
+    return carray(pointer(at[0]), (at[1], at[2]), CODE)
+
+
+@compiled
+def given_of(world: World) -> Numbers:
+    at = row(world, 10)
+    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
+
+
+@compiled
+def ends_of(world: World) -> Codes:
+    at = row(world, 11)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def waking_of(world: World) -> Codes:
+    at = row(world, 12)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def masked_of(world: World) -> Codes:
+    at = row(world, 13)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def reserved_nodes_of(world: World) -> Codes:
+    at = row(world, 14)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def change_of(world: World) -> Codes:
+    at = row(world, 15)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def outside_c_of(world: World) -> Numbers:
+    at = row(world, 16)
+    return carray(pointer(at[0]), at[1], FLOAT)
+
+
+@compiled
+def curves_of(world: World) -> Numbers:
+    at = row(world, 17)
+    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
+
+
+@compiled
+def sweeps_of(world: World) -> Numbers:
+    at = row(world, 18)
+    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)

@@ -1,0 +1,60 @@
+"""Schedulers and policies that somebody wrote: `module:object`, in a file beside the experiment's or installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from joulie.control.policies.interface import Policy
+from joulie.errors import PluginError
+from joulie.plugins import POLICY_GROUP
+
+
+@contextmanager
+def importable(folder: str) -> Iterator[None]:
+    """Modules in the folder of an experiment are found first; nothing happens without one."""
+    if folder:
+        sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder:
+            sys.path.remove(folder)
+
+
+def given_policy(name: str) -> Policy | None:
+    """The object that `module:object` names, a class called without arguments; None for a registered name."""
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        return None
+    try:
+        found: Any = getattr(import_module(module), attribute)
+        found = found() if isinstance(found, type) else found
+    except Exception as error:  # code from outside may raise anything
+        reason = " ".join(str(error).split())
+        raise PluginError(f"policy {name} cannot be loaded: {type(error).__name__}: {reason}") from error
+    if not callable(getattr(found, "plan", None)):
+        raise PluginError(f"policy {name} has no method `plan`")
+    return cast(Policy, found)
+
+
+def source_of(name: str, folder: str) -> Path | None:
+    """The file with the code of a scheduler or policy; None for what is Joulie's own, or cannot be found."""
+    module, colon, _ = name.partition(":")
+    if not colon:
+        registered = [entry.module for entry in entry_points(group=POLICY_GROUP, name=name)]
+        module = registered[0] if registered else "joulie"
+    if module.split(".")[0] == "joulie":
+        return None
+    with importable(folder):
+        try:
+            found = find_spec(module)
+        except (ImportError, ValueError):
+            return None  # whoever runs it says so
+    return Path(found.origin) if found and found.origin else None

@@ -1,0 +1,143 @@
+"""One run from its case and seed to the files that are kept of it: the same on one core, many, or many machines."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+import joulie
+from joulie.catalogue.lookup import Catalogue
+from joulie.lab.capacity import fastest_s, idle_power, kinds, loads
+from joulie.lab.digests import code_digest, jobs_digest, outcome_digest
+from joulie.lab.experiment import Case
+from joulie.lab.jobs import JobTable, Numbers
+from joulie.lab.measures import Measures, late, measure, performance_jobs, slowdowns
+from joulie.lab.outcome import Outcome
+from joulie.lab.own_code import given_policy, importable
+from joulie.lab.refusals import assert_above_bound, refuse_unfinished, refuse_unstable
+from joulie.lab.store import JOBS, RUN, SERIES, Provenance, parquet_bytes, run_bytes
+from joulie.lab.trace_reading import jobs_of
+from joulie.lab.trace_remarks import Remarks
+
+Progress = Callable[[float], None]
+
+
+class Finished(Struct, frozen=True):
+    """A run and what it comes to."""
+
+    outcome: Outcome
+    measures: Measures
+    provenance: Provenance
+    fastest_s: Numbers  # by job
+
+
+def perform(case: Case, seed: int, progress: Progress | None = None, git_commit: str = "") -> Finished:
+    """Run it to the end of all work; LabError where its result would mean nothing."""
+    from joulie.lab.engine import simulate
+
+    place = place_of(case.facet, case.variant, seed)
+    setup, catalogue = case.setup, catalogue_of(case)
+    groups = kinds(setup.cluster, catalogue)
+    remarks = Remarks(skip_bad=case.trace.skip_bad)
+    jobs = jobs_of(case.trace, seed, setup.cluster, catalogue, remarks)
+    refuse_unstable(loads(jobs, setup.cluster, groups, catalogue), place)
+    with importable(case.folder):
+        outcome = simulate(setup, jobs, seed, progress, catalogue=catalogue, policy=given_policy(setup.policy.name))
+    refuse_unfinished(outcome, place)
+    bound_j = _bound_j(case, jobs, catalogue)
+    assert_above_bound(outcome.counted.it_energy_j, bound_j, place)
+    shortest_s = fastest_s(jobs, groups, catalogue)
+    measures = measure(
+        outcome,
+        fastest_s=shortest_s,
+        idle=idle_power(groups, setup),
+        bound_j=bound_j,
+        kinds_apart=not setup.cluster.cpu_work_on_gpu_nodes,
+    )
+    return Finished(outcome, measures, _provenance(case, seed, outcome, git_commit, remarks.lines()), shortest_s)
+
+
+def files_of(finished: Finished) -> dict[str, bytes]:
+    """What is kept of a run, by file name."""
+    return {
+        RUN: run_bytes(finished.measures, finished.provenance),
+        JOBS: parquet_bytes(_job_columns(finished)),
+        SERIES: parquet_bytes(finished.outcome.series),
+    }
+
+
+def catalogue_of(case: Case) -> Catalogue:
+    """The built-in models, and those of the file that the settings name."""
+    from joulie.sources.catalogue_file import read_catalogue
+
+    return read_catalogue(str(case.setup.settings.get("HARDWARE_CATALOG_PATH", "")))
+
+
+def place_of(facet: str, variant: str, seed: int) -> str:
+    """What an error is about."""
+    return f"{variant}, {facet}, seed {seed}" if facet else f"{variant}, seed {seed}"
+
+
+def _bound_j(case: Case, jobs: JobTable, catalogue: Catalogue) -> float:
+    from joulie.lab.bound import lower_bound
+    from joulie.lab.cluster import lab_cluster
+
+    cluster = lab_cluster(case.setup.cluster, catalogue)
+    return lower_bound(case.setup, cluster.machines, cluster.core_speed, cluster.gpu_speed, jobs).it_energy_j
+
+
+def _job_columns(finished: Finished) -> dict[str, Any]:
+    import pyarrow
+
+    outcome, jobs = finished.outcome, finished.outcome.jobs
+    first = jobs.first_pod[:-1]
+    slowdown = slowdowns(outcome, finished.fastest_s)
+    columns = {
+        "submit_s": jobs.submit_s,
+        "start_s": outcome.start_s,
+        "end_s": outcome.end_s,
+        "family": pyarrow.DictionaryArray.from_arrays(jobs.family, list(jobs.families)),
+        "performance": performance_jobs(jobs),
+        "pods": np.diff(jobs.first_pod),
+        "cores": np.add.reduceat(jobs.cores, first) if len(jobs) else jobs.cores,
+        "gpus": np.add.reduceat(jobs.gpus, first) if len(jobs) else jobs.gpus,
+        "node": pyarrow.DictionaryArray.from_arrays(outcome.node[first], list(outcome.nodes)),  # of the first pod
+        "backfilled": outcome.backfilled,
+        "slowdown": slowdown,
+        "late": late(jobs, outcome.end_s, slowdown),
+    }
+    return {"id": list(jobs.ids), **columns} if jobs.ids else columns
+
+
+def _provenance(case: Case, seed: int, outcome: Outcome, git_commit: str, remarks: list[str]) -> Provenance:
+    return Provenance(
+        facet=case.facet,
+        variant=case.variant,
+        seed=seed,
+        key=case.key(seed),
+        digest=outcome_digest(outcome),
+        jobs_digest=jobs_digest(outcome.jobs),
+        joulie=joulie.__version__,
+        code=code_digest(),
+        git_commit=git_commit,
+        python=platform.python_version(),
+        numpy=np.__version__,
+        numba=_version("numba"),
+        platform=f"{platform.system()} {platform.machine()}",
+        setup=msgspec.json.encode(case.setup).decode(),
+        trace=msgspec.json.encode(case.trace).decode(),
+        remarks="\n".join(remarks),
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

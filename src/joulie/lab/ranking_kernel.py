@@ -1,0 +1,306 @@
+"""The best node for a pod: kept for each shape of pods, and brought up to date only where a node has changed.
+
+Each shape has a value a node and a tree of winners above them; a changed node costs one value and the way to the root.
+A shape that was not asked for meanwhile reads the list of changes, or ranks all nodes anew where that is shorter. The
+full scan (`scanned_best`) is the definition that the trees are tested against: the highest value, of equals the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joulie.control import scoring
+from joulie.control.scoring import CLASS_CODES
+from joulie.lab.compiling import compiled, formula
+from joulie.lab.jobs import ANY_MODEL
+from joulie.lab.memory_kernel import best_of, change_of, given_of, leaf_of, nodes_of, run_of, shapes_of, slots_on_of
+from joulie.lab.world import GIVEN, JOULIE, LEAST, MOST, NOBODY, RANDOM, WATT, Numbers, World
+from joulie.model.names import DRAINING, ECO
+from joulie.physics import marginal
+
+NO = -np.inf
+ECO_CODE, DRAINING_CODE = CLASS_CODES[ECO], CLASS_CODES[DRAINING]
+TRIES = 64  # of a random choice, before all nodes are looked at
+
+share = formula(marginal.share)
+marginal_power_w = formula(marginal.marginal_power_w)
+headroom_before = formula(scoring.headroom_before)
+headroom_after = formula(scoring.headroom_after)
+total_score = formula(scoring.total_score)
+wire_points = formula(scoring.wire_points)
+
+
+@compiled
+def fits(world: World, shape: int, node: int) -> bool:
+    """There is room now, on hardware that the pod takes, and the filter lets it."""
+    nodes, shapes = nodes_of(world), shapes_of(world)
+    return (
+        nodes[node].free_mcores >= shapes[shape].mcores
+        and nodes[node].free_gpus >= shapes[shape].gpus
+        and may_run(world, shape, node)
+    )
+
+
+@compiled
+def may_run(world: World, shape: int, node: int) -> bool:
+    """Whatever runs there now."""
+    nodes, shapes = nodes_of(world), shapes_of(world)
+    if shapes[shape].gpus == 0:
+        if not nodes[node].takes_cpu_work:
+            return False
+    elif shapes[shape].gpu_model != ANY_MODEL and shapes[shape].gpu_model != nodes[node].gpu_model:
+        return False
+    if shapes[shape].performance:
+        code = nodes[node].class_code
+        if code in (ECO_CODE, DRAINING_CODE):
+            return False
+    return nodes[node].mcores >= shapes[shape].mcores and nodes[node].gpus >= shapes[shape].gpus
+
+
+@compiled
+def pod_power_w(
+    world: World, shape: int, node: int, cpu_full_w: float, gpu_standard_w: float, gpu_performance_w: float
+) -> float:
+    """What a pod of the shape adds, by the twin's formula."""
+    nodes, shapes = nodes_of(world), shapes_of(world)
+    return marginal_power_w(
+        share(shapes[shape].mcores / 1000.0, nodes[node].inverse_cores),
+        share(float(shapes[shape].gpus), nodes[node].inverse_gpus),
+        cpu_full_w,
+        gpu_performance_w if shapes[shape].performance else gpu_standard_w,
+    )
+
+
+@compiled
+def joulie_points(world: World, shape: int, node: int) -> float:
+    """What the extender would answer."""
+    nodes = nodes_of(world)
+    if not run_of(world).known:
+        return wire_points(scoring.NEUTRAL_SCORE, run_of(world).score_max)
+    watts = pod_power_w(
+        world,
+        shape,
+        node,
+        nodes[node].cpu_full_w,
+        nodes[node].gpu_full_standard_w,
+        nodes[node].gpu_full_performance_w,
+    )
+    before = headroom_before(
+        nodes[node].capped_w,
+        nodes[node].measured_w,
+        nodes_of(world)[node].recent / WATT,
+        0.0,
+        nodes[node].budget_w,
+    )
+    rest = nodes[node].rest_performance if shapes_of(world)[shape].performance else nodes[node].rest_standard
+    score = total_score(headroom_after(before, watts, nodes[node].points_per_w), rest)
+    return wire_points(score, run_of(world).score_max)
+
+
+@compiled
+def used_share(world: World, shape: int, node: int) -> float:
+    """The share of the node that would be in use with the pod, mean over what it asks for."""
+    nodes, shapes = nodes_of(world), shapes_of(world)
+    used = 1.0 - (nodes[node].free_mcores - shapes[shape].mcores) / nodes[node].mcores
+    if shapes[shape].gpus == 0:
+        return used
+    return 0.5 * (used + 1.0 - (nodes[node].free_gpus - shapes[shape].gpus) / nodes[node].gpus)
+
+
+@compiled
+def value(world: World, shape: int, node: int) -> float:
+    """How good a node is for the pod among those that fit; NO where it does not."""
+    if (
+        nodes_of(world)[node].asleep
+        or nodes_of(world)[node].ready_s > run_of(world).now_s
+        or not fits(world, shape, node)
+    ):
+        return NO
+    return rank_value(world, shape, node)
+
+
+@compiled
+def rank_value(world: World, shape: int, node: int) -> float:
+    ranking = run_of(world).ranking
+    if ranking == JOULIE:
+        return joulie_points(world, shape, node)
+    if ranking == LEAST:
+        return -used_share(world, shape, node)
+    if ranking == MOST:
+        return used_share(world, shape, node)
+    if ranking == GIVEN:
+        return given_of(world)[shape, node]
+    return 0.0
+
+
+@compiled
+def touch(world: World, node: int) -> None:
+    """Something that a rank depends on changed."""
+    run = run_of(world)
+    change_of(world)[run.changes % len(change_of(world))] = node
+    run.changes += 1
+
+
+@compiled
+def scanned_best(world: World, shape: int) -> int:
+    best, best_value = NOBODY, NO
+    for node in range(len(nodes_of(world))):
+        here = value(world, shape, node)
+        if here > best_value:
+            best, best_value = node, here
+    return best
+
+
+@compiled
+def kept_best(world: World, shape: int) -> int:
+    """The same, from the tree of the shape."""
+    catch_up(world, shape)
+    root = best_of(world)[shape, 1]
+    return root if leaf_of(world)[shape, root] > NO else NOBODY
+
+
+@compiled
+def catch_up(world: World, shape: int) -> None:
+    """With all that has changed."""
+    shapes, run = shapes_of(world), run_of(world)
+    count = len(nodes_of(world))
+    behind = run.changes - shapes[shape].seen
+    if behind > len(change_of(world)) or behind * 4 > count:
+        plant_tree(world, shape)
+    else:
+        for number in range(shapes[shape].seen, run.changes):
+            grow(world, shape, change_of(world)[number % len(change_of(world))])
+    shapes[shape].seen = run.changes
+
+
+@compiled
+def plant_tree(world: World, shape: int) -> None:
+    count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
+    leaf, best = leaf_of(world)[shape], best_of(world)[shape]
+    for node in range(count):
+        leaf[node] = value(world, shape, node)
+        if shapes_of(world)[shape].in_gangs:
+            set_slots(world, shape, node)
+    for pair in range(half):
+        left, right = 2 * pair, 2 * pair + 1
+        best[half + pair] = left if left < count else NOBODY
+        if right < count and leaf[right] > leaf[left]:
+            best[half + pair] = right
+    for place in range(half - 1, 0, -1):
+        best[place] = better(leaf, best[2 * place], best[2 * place + 1])
+
+
+@compiled
+def better(leaf: Numbers, one: int, other: int) -> int:
+    if NOBODY in (one, other):
+        return one if other == NOBODY else other
+    return other if leaf[other] > leaf[one] else one
+
+
+@compiled
+def grow(world: World, shape: int, node: int) -> None:
+    if shapes_of(world)[shape].in_gangs:
+        set_slots(world, shape, node)
+    set_leaf(world, shape, node, value(world, shape, node))
+
+
+@compiled
+def set_slots(world: World, shape: int, node: int) -> None:
+    slots_on = slots_on_of(world)
+    nodes = nodes_of(world)
+    now = 0
+    if not nodes[node].asleep and may_run(world, shape, node):
+        now = times(world, shape, nodes[node].free_mcores, nodes[node].free_gpus)
+    shapes_of(world)[shape].slots += now - slots_on[shape, node]
+    slots_on[shape, node] = now
+
+
+@compiled
+def times(world: World, shape: int, free_mcores: int, free_gpus: int) -> int:
+    """How many pods of a shape fit into so much."""
+    shapes = shapes_of(world)
+    by_gpus = by_mcores = 1 << 20
+    if shapes[shape].mcores > 0:
+        by_mcores = free_mcores // shapes[shape].mcores
+    if shapes[shape].gpus > 0:
+        by_gpus = free_gpus // shapes[shape].gpus
+    return max(0, min(by_mcores, by_gpus))
+
+
+@compiled
+def set_leaf(world: World, shape: int, node: int, now: float) -> None:
+    """A new value of one node, and the winners above it."""
+    leaf, best = leaf_of(world)[shape], best_of(world)[shape]
+    if now == leaf[node]:
+        return
+    leaf[node] = now
+    count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
+    place = half + node // 2
+    left = node - node % 2
+    winner = left if left + 1 >= count or leaf[left + 1] <= leaf[left] else left + 1
+    while True:
+        if best[place] == winner and winner != node:
+            return
+        best[place] = winner
+        if place == 1:
+            return
+        place //= 2
+        winner = better(leaf, best[2 * place], best[2 * place + 1])
+
+
+@compiled
+def random_best(world: World, shape: int, pod: int) -> int:
+    """Any node that fits, each with the same chance; by seed and pod alone."""
+    count = len(nodes_of(world))
+    state = run_of(world).seed ^ (np.uint64(pod) * np.uint64(0x9E3779B97F4A7C15))
+    for _ in range(TRIES):
+        state = next_random(state)
+        node = int(state >> np.uint64(11)) % count
+        if value(world, shape, node) > NO:
+            return node
+    fitting = 0
+    for node in range(count):
+        fitting += value(world, shape, node) > NO
+    if fitting == 0:
+        return NOBODY
+    state = next_random(state)
+    wanted = int(state >> np.uint64(11)) % fitting
+    for node in range(count):
+        if value(world, shape, node) > NO:
+            if wanted == 0:
+                return node
+            wanted -= 1
+    return NOBODY
+
+
+@compiled
+def next_random(state: np.uint64) -> np.uint64:
+    """splitmix64."""
+    state = state + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+@compiled
+def best_node(world: World, shape: int, pod: int) -> int:
+    """The node that the ranking takes among those that are awake; NOBODY where none fits."""
+    if run_of(world).ranking == RANDOM:
+        return random_best(world, shape, pod)
+    if leaf_of(world).shape[1] == 0 or run_of(world).ranking == GIVEN:
+        return scanned_best(world, shape)
+    return kept_best(world, shape)
+
+
+@compiled
+def best_not_ready(world: World, shape: int) -> int:
+    """The node to wait for: one that wakes already, else one to switch on."""
+    nodes, now_s = nodes_of(world), run_of(world).now_s
+    best, best_value, best_wakes = NOBODY, NO, False
+    for node in range(len(nodes)):
+        wakes = nodes[node].ready_s > now_s
+        if (wakes or nodes[node].asleep) and fits(world, shape, node):
+            here = rank_value(world, shape, node)
+            if (wakes and not best_wakes) or (wakes == best_wakes and here > best_value):
+                best, best_value, best_wakes = node, here, wakes
+    return best

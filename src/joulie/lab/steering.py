@@ -1,0 +1,233 @@
+"""Operator and extender inside a run: the functions of `control` that they call live, on arrays instead of objects.
+
+`tests/lab/test_same_as_live.py` holds both together. What differs from a live cluster: twins are handed over whole on
+every tick (no deadband, no refreshes), and a cap acts at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from joulie import plugins
+from joulie.control.caps import profile_caps
+from joulie.control.cycle import ask
+from joulie.control.density import densest_first, planning_densities
+from joulie.control.policies.interface import NodeView, Policy, PolicyView, State
+from joulie.control.scoring import CLASS_CODES, ScoreColumns, prepare
+from joulie.control.survey import MachineColumns
+from joulie.control.transitions import guarded_state, transition
+from joulie.control.twins import under_caps
+from joulie.lab.building import NEVER
+from joulie.lab.cluster import LabCluster
+from joulie.lab.sensing import Sensors
+from joulie.lab.setup import PolicySetup, RunSetup
+from joulie.lab.tick_kernel import recap
+from joulie.lab.twinning import TwinWriter
+from joulie.lab.world import WATT, World
+from joulie.model.names import ECO, PERFORMANCE
+from joulie.physics.marginal import LEAST_TOTAL
+from joulie.physics.power import static_power_w
+from joulie.settings import ExtenderSettings, OperatorSettings, load
+
+Numbers = NDArray[np.float64]
+START_S = 1_700_000_000.0  # what a run's beginning is called on the calendar; no result depends on it
+LAB_POLICIES = ("none", "uniform")
+_PREPARED = (
+    *("points_per_w", "rest_standard", "rest_performance"),
+    *("cpu_full_w", "gpu_full_standard_w", "gpu_full_performance_w"),
+)
+
+
+@dataclass(frozen=True)
+class LabSettings:
+    """What operator and extender would have read."""
+
+    operator: OperatorSettings
+    extender: ExtenderSettings
+
+    @property
+    def interval_s(self) -> float:
+        return self.operator.decision.plan.reconcile_interval_s
+
+
+def lab_settings(setup: RunSetup) -> LabSettings:
+    env = {name: _text(value) for name, value in setup.settings.items()} | _policy_env(setup.policy)
+    return LabSettings(load(OperatorSettings, env), load(ExtenderSettings, env))
+
+
+def _text(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _policy_env(policy: PolicySetup) -> dict[str, str]:
+    """Without a policy every node is a performance node; `uniform` says what that means in caps."""
+    if policy.name not in LAB_POLICIES:
+        return {"POLICY_TYPE": policy.name}
+    capped = policy.name == "uniform"
+    return {
+        "CPU_PERFORMANCE_CAP_PCT_OF_MAX": str(policy.cpu_cap_pct if capped else 100.0),
+        "GPU_PERFORMANCE_CAP_PCT_OF_MAX": str(policy.gpu_cap_pct if capped else 100.0),
+    }
+
+
+class Steering:
+    """One decision after the other."""
+
+    def __init__(
+        self, setup: RunSetup, cluster: LabCluster, world: World, seed: int, policy: Policy | None = None
+    ) -> None:
+        self.settings = lab_settings(setup)
+        decision = self.settings.operator.decision
+        self.policy = policy
+        if policy is None and setup.policy.name not in LAB_POLICIES:
+            self.policy = plugins.policy(setup.policy.name)
+        self.transitions = self.ticks = 0
+        self.cpu_s = 0.0
+        self._world, self._cluster = world, cluster
+        self._cooling = plugins.cooling(decision.twin.cooling_model, decision.twin)
+        self._columns = MachineColumns.of(cluster.recognised)
+        self._max_w = self._columns.cpu_max_w + self._columns.gpu_max_w
+        self._idle_w = np.array([machine.idle_w for machine in cluster.recognised])
+        self._has_gpu = np.array([machine.gpu_count > 0 for machine in cluster.recognised])
+        self._caps = {profile: self._caps_of(profile) for profile in (PERFORMANCE, ECO)}
+        self._draining_or_full = np.ones(len(cluster), np.bool_)  # at performance caps
+        self.states: list[State] = [PERFORMANCE] * len(cluster)
+        self.sensors = Sensors(setup.telemetry, self.settings, cluster, seed)
+        densities = planning_densities(cluster.recognised)
+        self._order = densest_first(densities)
+        self._views = [
+            NodeView(
+                name, density, machine.family, node.labels, PERFORMANCE, 0, machine.cpu_max_w, machine.gpu_max_w, None
+            )
+            for (name, node), machine, density in zip(cluster.nodes.items(), cluster.recognised, densities, strict=True)
+        ]
+        self.twins = TwinWriter(cluster, decision.twin.rack_capacity_w)
+        self.scores = self._score_columns()  # as of the last tick
+        world.run["score_max"] = self.settings.extender.score.score_max
+        world.run["counts_recent"] = self.settings.extender.score.count_recent_pods
+        recap(world, np.arange(len(cluster)), *self._caps[PERFORMANCE])
+
+    @property
+    def cap_pct(self) -> tuple[Numbers, Numbers]:
+        """Of CPUs and GPUs, as now in force."""
+        full, eco = self._caps[PERFORMANCE], self._caps[ECO]
+        at_full = self._draining_or_full
+        return np.where(at_full, full[0], eco[0]), np.where(at_full, full[1], eco[1])
+
+    def tick(self, now_s: float) -> None:
+        """One decision: states, caps, twins, and what the extender makes of them."""
+        began = time.process_time()
+        world = self._world
+        if self.policy is not None:
+            self._decide(self.policy, now_s)
+        self._look(now_s)
+        world.nodes["recent"] = 0
+        world.run["tick"] += 1
+        world.run["freed"] += 1
+        world.run["everything"] = world.run["waiting"] > 0
+        world.shapes["seen"] = NEVER  # every rank may have changed
+        self.ticks += 1
+        self.cpu_s += time.process_time() - began
+
+    def grow_stale(self) -> None:
+        """Nothing was heard for too long: every score is neutral."""
+        self._world.run["known"] = False
+        self._world.shapes["seen"] = NEVER
+
+    def _decide(self, policy: Policy, now_s: float) -> None:
+        """What `control.cycle.decide` does with nodes of which none is cordoned or pinned."""
+        world, plan = self._world, self.settings.operator.decision.plan
+        on_nodes = world.nodes["performance_pods"].tolist()
+        views, states = self._views, self.states
+        for row, view in enumerate(views):
+            if view.performance_pods != on_nodes[row] or view.state != states[row] or view.twin is not None:
+                views[row] = replace(view, performance_pods=on_nodes[row], state=states[row])
+        if getattr(policy, "reads_twins", True) and self.ticks:
+            self.twins.show(views, states, self.scores, self.sensors)
+        wanted = int(world.nodes["performance_pods"].sum() + world.run["waiting_performance"][0])
+        ranked = tuple([views[place] for place in self._order])
+        choices = ask(policy, PolicyView(ranked, wanted, now_s + START_S, plan))
+        self._take(choices, on_nodes)
+
+    def _take(self, choices: Mapping[str, tuple[str, str]], on_nodes: list[int]) -> None:
+        changed: list[int] = []
+        for row, name in enumerate(self._cluster.names):
+            after = guarded_state(choices[name][0], on_nodes[row])  # type: ignore[arg-type]
+            before = self.states[row]
+            if after != before:
+                change = transition(before, after)
+                self.transitions += change is not None and change.result == "applied"
+                self.states[row] = after
+                changed.append(row)
+        if changed:
+            rows = np.array(changed)
+            self._world.nodes["class_code"][rows] = [CLASS_CODES[self.states[row]] for row in changed]
+            self._draining_or_full[rows] = [self.states[row] != ECO for row in changed]
+            cpu_pct, gpu_pct = self.cap_pct
+            recap(self._world, rows, cpu_pct[rows], gpu_pct[rows])
+
+    def _look(self, now_s: float) -> None:
+        """Twins as of now, and the terms of the score that no pod changes."""
+        world, sensors, columns = self._world, self.sensors, self.scores
+        cpu_pct, gpu_pct = self.cap_pct
+        air_c, pue = sensors.facility(world)
+        under = under_caps(
+            self._columns.cpu_max_w,
+            self._columns.gpu_max_w,
+            cpu_pct,
+            np.where(self._has_gpu, gpu_pct, 100.0),
+            air_c,
+            self._cooling,
+        )
+        static_w = static_power_w(under.capped_w, self._idle_w, world.nodes["bound"] / WATT)
+        columns.measured_w[:] = sensors.measured_w(static_w, self._max_w, now_s, world)
+        columns.trend_w_per_min[:] = sensors.trend(now_s)
+        sensors.record(columns.measured_w, now_s)
+        columns.has_power[:] = under.capped_w >= LEAST_TOTAL
+        columns.capped_w[:] = under.capped_w
+        columns.predicted_headroom[:] = under.headroom
+        columns.cooling_stress[:] = under.cooling_stress
+        columns.class_code[:] = world.nodes["class_code"]
+        columns.pue[:] = pue or 1.0
+        self.twins.keep(under, cpu_pct, gpu_pct, pue, now_s + START_S)
+        prepared, nodes = prepare(columns, self.settings.operator.decision.marginal), world.nodes
+        world.run["known"] = True
+        nodes["capped_w"], nodes["measured_w"] = columns.capped_w, columns.measured_w
+        nodes["budget_w"] = np.where(columns.has_power, columns.capped_w, 1.0)
+        for name in _PREPARED:
+            nodes[name] = getattr(prepared, name)
+
+    def _caps_of(self, profile: str) -> tuple[Numbers, Numbers]:
+        plan = self.settings.operator.decision.plan
+        caps = [profile_caps(machine, profile, plan) for machine in self._cluster.recognised]
+        pairs = list(zip(caps, self._cluster.recognised, strict=True))
+        return (
+            np.array([cap.effective_cpu_pct(machine) for cap, machine in pairs]),
+            np.array([cap.effective_gpu_pct(machine) for cap, machine in pairs]),
+        )
+
+    def _score_columns(self) -> ScoreColumns:
+        count, columns = len(self._cluster), self._columns
+        return ScoreColumns(
+            fresh=np.ones(count, np.bool_),
+            class_code=np.zeros(count, np.int8),
+            has_power=np.ones(count, np.bool_),
+            capped_w=np.zeros(count),
+            measured_w=np.zeros(count),
+            recent_w=np.zeros(count),
+            expected_w=np.zeros(count),
+            predicted_headroom=np.zeros(count),
+            cooling_stress=np.zeros(count),
+            trend_w_per_min=np.zeros(count),
+            pue=np.ones(count),
+            cpu_max_w=columns.cpu_max_w,
+            gpu_max_w=columns.gpu_max_w,
+            inverse_cores=columns.inverse_cores,
+            inverse_gpus=columns.inverse_gpus,
+        )

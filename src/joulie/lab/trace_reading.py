@@ -1,0 +1,147 @@
+"""Traces from files: the format by name, compressed or not, and only jobs that a cluster can start."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from joulie.catalogue.lookup import Catalogue
+from joulie.errors import InputError
+from joulie.lab.generating import generate
+from joulie.lab.jobs import JobTable
+from joulie.lab.setup import ClusterSetup
+from joulie.lab.trace_azure import read_azure
+from joulie.lab.trace_cutting import chosen, cut
+from joulie.lab.trace_fitting import misfits
+from joulie.lab.trace_jsonl import Read, read_jsonl
+from joulie.lab.trace_philly import read_philly
+from joulie.lab.trace_remarks import Remarks
+from joulie.lab.trace_setup import Format, TraceSetup
+from joulie.lab.trace_swf import read_swf
+
+FORMATS: tuple[Format, ...] = ("jsonl", "swf", "philly", "azure")
+_HEADERS: dict[str, Format] = {"vc,arrival_s": "philly", "TIMESTAMP,ContextTokens": "azure"}
+
+
+def jobs_of(
+    trace: TraceSetup,
+    seed: int,
+    cluster: ClusterSetup,
+    catalogue: Catalogue | None = None,
+    remarks: Remarks | None = None,
+    progress: Callable[[float], None] | None = None,
+    *,
+    check: bool = True,
+) -> JobTable:
+    """The work of a run: read where the setup names a file, else generated; with `check` it fits the cluster."""
+    if not trace.file:
+        return generate(trace, seed, cluster, catalogue)
+    said = remarks if remarks is not None else Remarks(skip_bad=trace.skip_bad)
+    jobs = read_trace(
+        trace.file,
+        trace.format,
+        seed,
+        trace.performance_share,
+        cluster=cluster if check else None,
+        catalogue=catalogue,
+        remarks=said,
+        progress=progress,
+    )
+    return cut(jobs, trace, cluster, catalogue)
+
+
+def read_trace(
+    path: str,
+    format: Format = "",
+    seed: int = 0,
+    performance_share: float = 0.2,
+    *,
+    cluster: ClusterSetup | None = None,
+    catalogue: Catalogue | None = None,
+    remarks: Remarks | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> JobTable:
+    """InputError names file, line and field of the first fault; with `Remarks(skip_bad=True)` these are left out.
+
+    With a cluster, jobs that it could never start are faults, too.
+    """
+    said = remarks if remarks is not None else Remarks()
+    place = Path(path)
+    try:
+        size = place.stat().st_size
+        with place.open("rb") as raw:
+            followed = raw if progress is None else _Followed(raw, size, progress)
+            file = gzip.GzipFile(fileobj=followed, mode="rb") if place.suffix == ".gz" else followed  # type: ignore[arg-type]
+            read = _read(file, place, format, seed, performance_share, said)  # type: ignore[arg-type]
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"{path}: cannot be read: {reason}") from None
+    if cluster is not None:
+        keep = np.ones(len(read.jobs), bool)
+        for misfit in misfits(read.jobs, cluster, catalogue):
+            said.bad(f"{path}:{read.lines[misfit.pod]}", misfit.what, misfit.reason)
+            keep[misfit.job] = False
+        read = Read(read.jobs if keep.all() else chosen(read.jobs, keep), read.lines)
+    if not len(read.jobs):
+        raise InputError(f"{path}: holds no job" + (" that is good" if said.bad_lines else ""))
+    return read.jobs
+
+
+def _read(file: IO[bytes], path: Path, format: Format, seed: int, share: float, said: Remarks) -> Read:
+    kind = format or _by_name(path)
+    if not kind:
+        kind = _by_header(path)
+    if kind == "swf":
+        return read_swf(file, str(path), seed, share, said)
+    if kind == "philly":
+        return read_philly(file, path, seed, share, said)
+    if kind == "azure":
+        return read_azure(file, str(path), said)
+    return read_jsonl(file, str(path), said)
+
+
+def _by_name(path: Path) -> Format:
+    name = path.name.removesuffix(".gz")
+    return "swf" if name.endswith(".swf") else "" if name.endswith(".csv") else "jsonl"
+
+
+def _by_header(path: Path) -> Format:
+    """Of comma-separated values by the names of their columns."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        header = file.readline(200).decode("utf-8-sig", "replace").replace(" ", "")
+    for beginning, kind in _HEADERS.items():
+        if header.startswith(beginning):
+            return kind
+    raise InputError(f"{path}:1: its columns are of no known trace; say which: --format {', '.join(FORMATS)}")
+
+
+class _Followed:
+    """A file that tells how much of it has been read."""
+
+    def __init__(self, file: IO[bytes], size: int, progress: Callable[[float], None]) -> None:
+        self._file, self._size, self._progress, self._done = file, max(size, 1), progress, 0
+
+    def read(self, count: int = -1) -> bytes:
+        return self._told(self._file.read(count))
+
+    def readline(self) -> bytes:
+        return self._told(self._file.readline())
+
+    def _told(self, part: bytes) -> bytes:
+        self._done += len(part)
+        self._progress(min(1.0, self._done / self._size))
+        return part
+
+    def __iter__(self) -> _Followed:
+        return self
+
+    def __next__(self) -> bytes:
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line

@@ -1,0 +1,290 @@
+"""The state of a run: tables of records that compiled code changes in place. Few arrays, so that it compiles fast.
+
+Amounts that are added and taken back a million times are whole numbers (thousandths of a core, 2⁻³⁰ W), so that their
+sums are exact and no result depends on the order of events.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+WATT = 2.0**30  # whole units of power in one watt; a megawatt leaves room for a thousand more
+LOAD = 2.0**20  # whole units of load in a thousandth of a core
+NOBODY = -1
+
+# Where a job is.
+COMING, WAITING, STARTING, RUNNING, DONE = range(5)
+# How nodes are ranked.
+LEAST, MOST, RANDOM, JOULIE, GIVEN = range(5)
+
+
+# One record a node: what it is, how it stands, what is thought of it.
+NODE = np.dtype(
+    [
+        ("zone", "i4"),
+        ("mcores", "i8"),
+        ("gpus", "i8"),
+        ("gpu_model", "i4"),  # as in the trace; below ANY_MODEL: none that the trace names
+        ("takes_cpu_work", "?"),
+        ("cpu_max_w", "f8"),
+        ("cpu_idle_w", "f8"),
+        ("cpu_floor", "f8"),
+        ("curve_at", "i8"),  # of its CPUs in the tables
+        ("gpu_max_w", "f8"),  # of one board
+        ("gpu_idle_w", "f8"),
+        ("sweep", "i4"),
+        ("core_speed", "f8"),
+        ("gpu_speed", "f8"),
+        # How it stands
+        ("free_mcores", "i8"),
+        ("free_gpus", "i8"),
+        ("load", "i8"),
+        ("pods", "i8"),
+        ("performance_pods", "i8"),
+        ("first_pod", "i4"),  # of a list of the pods here
+        ("cpu_cap_w", "f8"),
+        ("gpu_cap_w", "f8"),
+        ("class_code", "i1"),
+        ("frequency", "f8"),
+        ("cpu_w", "f8"),
+        ("gpu_w", "f8"),  # all boards
+        ("hottest_w", "f8"),  # of its boards
+        ("wall", "i8"),  # in WATT units
+        ("asleep", "?"),
+        ("ready_s", "f8"),  # works from then on
+        ("empty_since_s", "f8"),
+        ("violating", "?"),
+        ("cpu_throttle", "f8"),
+        ("gpu_throttle", "f8"),
+        ("cpu_warm_c", "f8"),  # above the air
+        ("gpu_warm_c", "f8"),
+        ("warm_at_s", "f8"),
+        ("energy_j", "f8"),
+        ("metered_at_s", "f8"),
+        ("recent", "i8"),  # WATT units that pods add which the twin has not seen
+        ("bound", "i8"),  # WATT units that all pods here add, as the twin would estimate it
+        # What the extender knows: the columns of `control.scoring`
+        ("capped_w", "f8"),
+        ("measured_w", "f8"),
+        ("budget_w", "f8"),
+        ("points_per_w", "f8"),
+        ("rest_standard", "f8"),
+        ("rest_performance", "f8"),
+        ("cpu_full_w", "f8"),
+        ("gpu_full_standard_w", "f8"),
+        ("gpu_full_performance_w", "f8"),
+        ("cpu_plain_w", "f8"),  # the same without cooling, for pods that the twin has not seen
+        ("gpu_plain_standard_w", "f8"),
+        ("gpu_plain_performance_w", "f8"),
+        ("inverse_cores", "f8"),
+        ("inverse_gpus", "f8"),
+        # What is kept for the first in the queue
+        ("is_reserved", "?"),
+        ("spare_mcores", "i8"),
+        ("spare_gpus", "i8"),
+    ],
+    align=True,
+)
+
+# One record a pod.
+POD = np.dtype(
+    [
+        ("job", "i4"),
+        ("shape", "i4"),
+        ("node", "i4"),
+        ("after", "i4"),  # next on its node
+        ("before", "i4"),
+        ("load", "i8"),
+        ("cpu_rate", "f8"),  # share of its work a second on reference cores; infinite: none to do
+        ("gpu_rate", "f8"),
+        ("gpu_utilisation", "f8"),
+        ("memory_intensity", "f8"),
+        ("io_intensity", "f8"),
+        ("feed_intensity", "f8"),
+        ("cpu_sensitivity", "f8"),
+        ("gpu_sensitivity", "f8"),
+        ("rate", "f8"),  # at the speed of its node
+        ("added", "i8"),  # WATT units, as the twin would estimate it
+        ("bound_in", "i4"),  # the tick after which it was bound
+    ],
+    align=True,
+)
+
+# One record a job.
+JOB = np.dtype(
+    [
+        ("submit_s", "f8"),
+        ("first_pod", "i4"),
+        ("last_pod", "i4"),  # the first of the next job
+        ("kind", "i4"),
+        ("state", "i1"),
+        ("start_s", "f8"),
+        ("end_s", "f8"),
+        ("left", "f8"),  # share of its work
+        ("rate", "f8"),
+        ("since_s", "f8"),
+        ("expected_end_s", "f8"),  # as a user would have said
+        ("backfilled", "?"),
+        ("next_waiting", "i4"),  # of its kind
+        ("previous_waiting", "i4"),
+        ("reference_s", "f8"),  # on reference devices
+        ("place", "i4"),  # in the heap of ends
+    ],
+    align=True,
+)
+
+# One record a shape of pods, and one a kind of jobs.
+SHAPE = np.dtype(
+    [
+        ("mcores", "i8"),
+        ("gpus", "i8"),
+        ("gpu_model", "i4"),
+        ("performance", "?"),
+        ("seen", "i8"),  # how many changes of nodes its tree knows
+        ("in_gangs", "?"),
+        ("slots", "i8"),  # how many pods would fit in all, where it is in gangs
+        ("given_at", "i8"),  # the move after which scores were given
+    ],
+    align=True,
+)
+KIND = np.dtype(
+    [
+        ("first", "i4"),  # who waits, in the order of arrival
+        ("last", "i4"),
+        ("cursor", "i4"),  # of a look at all
+        ("active", "i4"),  # a list of the kinds that a look still tries
+        ("failed_s", "f8"),  # what ran as long did not fit beside the reservation
+        ("performance", "i8"),  # pods of class performance in each job
+        ("fails_at", "i8"),  # nothing was freed since it last did not fit
+    ],
+    align=True,
+)
+
+# One record a cooling zone.
+ZONE = np.dtype(
+    [
+        ("first_node", "i8"),
+        ("last_node", "i8"),  # the first of the next zone
+        ("wall", "i8"),  # WATT units of all its nodes
+        ("since_s", "f8"),
+        ("step_j", "f8"),  # of IT since the last step
+        ("rated_w", "f8"),
+        ("inlet_c", "f8"),
+        ("cpu_air_c", "f8"),  # the inlet as a CPU feels it, with its lag
+        ("gpu_air_c", "f8"),
+        ("it_j", "f8"),
+        ("fan_j", "f8"),
+        ("compressor_j", "f8"),
+        ("removed_j", "f8"),
+        ("cooling_w", "f8"),  # of the last step
+        ("throttled", "i8"),  # nodes
+    ],
+    align=True,
+)
+
+# Single numbers.
+RUN = np.dtype(
+    [
+        ("now_s", "f8"),
+        ("step_s", "f8"),
+        ("next_step_s", "f8"),
+        ("steps", "i8"),
+        ("peak_w", "f8"),
+        ("violations", "i8"),  # nodes above a cap
+        ("violation_s", "f8"),
+        ("throttled_s", "f8"),
+        ("counted_at_s", "f8"),
+        ("changes", "i8"),  # of nodes, ever
+        ("freed", "i8"),  # times that something was freed
+        ("ranking", "i8"),
+        ("seed", "u8"),
+        ("backfill", "?"),
+        ("depth", "i8"),
+        ("estimate_factor", "f8"),
+        ("sleeps", "?"),
+        ("sleep_after_s", "f8"),
+        ("sleep_w", "f8"),
+        ("wake_s", "f8"),
+        ("wake_energy_j", "f8"),
+        ("wakes", "i8"),
+        ("slowest_core", "f8"),
+        ("slowest_gpu", "f8"),
+        ("tick", "i8"),
+        ("counts_recent", "?"),
+        ("everything", "?"),  # the queue is to be looked at from the beginning
+        ("newcomer", "i8"),  # or only this job
+        ("moves", "i8"),  # pods bound or gone, ever
+        ("asks_shape", "i8"),  # scores of this shape are wanted from Python
+        ("probe_job", "i8"),  # before this job is placed, the run stops
+        ("probe_from_s", "f8"),
+        ("it_j", "f8"),  # since the beginning, for the series
+        ("cooling_j", "f8"),
+        # The queue
+        ("waiting", "i8"),
+        ("waiting_performance", "i8"),  # pods of class performance among them
+        ("running", "i8"),
+        ("done", "i8"),
+        ("next_arrival", "i8"),
+        ("reserved_for", "i8"),
+        ("reserved_until_s", "f8"),
+        ("reserved_count", "i8"),
+        ("ends_count", "i8"),
+        ("waking_from", "i8"),
+        ("waking_count", "i8"),
+        ("masked_count", "i8"),
+        # The extender
+        ("known", "?"),  # twins are there and not stale
+        ("score_max", "i8"),
+    ],
+    align=True,
+)
+
+Records = Any  # fields are attributes of a record in compiled code, and names in Python
+
+
+class World(NamedTuple):
+    """Everything."""
+
+    nodes: Records
+    pods: Records
+    jobs: Records
+    shapes: Records
+    kinds: Records
+    zones: Records
+    run: Records  # one
+    leaf: Numbers  # by shape and node: how good the node is
+    best: Codes  # by shape: a tree of winners over the nodes
+    slots_on: Codes  # by shape and node: how many pods fit there
+    given: Numbers  # by shape and node: scores from a ranking in Python
+    ends: Codes  # a heap of running jobs by end
+    waking: Codes  # a ring of nodes
+    masked: Codes  # nodes that a look leaves out
+    reserved_nodes: Codes
+    change: Codes  # a ring of the nodes that changed
+    outside_c: Numbers  # by step of the plant, the last one holds on
+    curves: Numbers  # value and rise of power over load, one curve after the other
+    sweeps: Numbers  # by sweep: shares of the limit, slowdown, power
+    addresses: Integers  # of all these, for compiled code
+
+    @property
+    def address(self) -> Any:
+        """What compiled code takes for the world."""
+        return self.addresses.ctypes.data
+
+
+def with_addresses(world: World) -> World:
+    """Arrays must stay where they are from now on."""
+    table = np.zeros((len(world) - 1, 4), np.int64)
+    for row, array in enumerate(world[:-1]):
+        assert array.flags.c_contiguous
+        table[row, 0] = array.ctypes.data
+        table[row, 1 : 1 + array.ndim] = array.shape
+    return world._replace(addresses=table)
