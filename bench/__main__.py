@@ -73,11 +73,19 @@ def _measured(what: str, measure: Callable[[Console], list[Figure]]) -> Callable
     return run
 
 
+def _lab(on: Console) -> list[Figure]:
+    """Imported late: it compiles."""
+    from bench.lab_speed import lab_figures
+
+    return lab_figures(on)
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "core": _core,
     "extender": _measured("The extender", extender_figures),
     "scheduler": _measured("kube-scheduler with the extender", scheduler_figures),
     "simulator": _measured("The simulator", simulator_figures),
+    "lab": _measured("The lab", _lab),
     "agent": _measured("The pool agent", agent_figures),
     "operator": _measured(f"The operator at {OPERATOR_NODES:,} nodes", operator_figures),
 }

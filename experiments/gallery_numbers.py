@@ -21,7 +21,6 @@ from joulie.lab.performing import perform
 from joulie.lab.store import Provenance, Results
 
 HERE = Path(__file__).resolve().parent
-KEPT = HERE / "results"
 SHORTENED = 16  # digits of a digest
 _VERSIONS = ("joulie", "python", "numpy", "numba", "platform")
 
@@ -34,7 +33,7 @@ class Runs(Struct, frozen=True):
     seeds: list[int]
     digests: list[str]  # of results
     work: list[str]  # of jobs
-    measures: dict[str, list[float | None]]
+    measures: dict[str, list[int | float | None]]  # counts stay whole numbers
 
 
 class ShortRun(Struct, frozen=True):
@@ -68,7 +67,7 @@ def is_experiment(path: Path) -> bool:
 
 def kept_file(path: Path) -> Path:
     """Where the numbers of an experiment lie."""
-    return KEPT / f"{path.stem}.json"
+    return path.parent / "results" / f"{path.stem}.json"
 
 
 def read_kept(path: Path) -> Kept:
@@ -77,9 +76,10 @@ def read_kept(path: Path) -> Kept:
 
 def write_kept(path: Path, kept: Kept) -> None:
     """A line for each measure: a change is read as such."""
-    KEPT.mkdir(exist_ok=True)
+    target = kept_file(path)
+    target.parent.mkdir(exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(kept), indent=1).decode()
-    kept_file(path).write_text(_rows_in_lines(text) + "\n", encoding="utf-8")
+    target.write_text(_rows_in_lines(text) + "\n", encoding="utf-8")
 
 
 def kept_of(path: Path, experiment: Experiment, results: Results) -> Kept:

@@ -190,6 +190,22 @@ def test_backfill_uses_room_that_would_stand_empty() -> None:
     assert filled.backfilled.tolist() == [False, False, False, True, False]
 
 
+def test_a_gang_of_unequal_pods_is_not_starved_by_those_who_pass_it() -> None:
+    """It needs all of one node and three quarters of the other, which is never free unless it is kept."""
+    small = 40
+    jobs = table(
+        [*range(5), 10, *range(20, 20 + small)],
+        [1000, 3000, 4000, 5000, 6000, 500, *[5000] * small],
+        [CORES, *[CORES / 4] * 4, CORES, *[CORES / 4] * small],
+        pods=[1] * 5 + [2] + [1] * small,
+    )
+    second = int(jobs.first_pod[5]) + 1
+    jobs.cores[second] *= 0.75
+    jobs.cpu_units[second] *= 0.75
+    outcome = simulate(setup(one_socket(2), backfill=True, scheduler="most"), jobs, 1)
+    assert outcome.start_s[5] == pytest.approx(5003.0)  # the third of the small ones has ended
+
+
 def test_a_gang_waits_for_room_for_all_of_it() -> None:
     jobs = table([0, 1, 2], [1000, 100, 10], [CORES, CORES, CORES], pods=[1, 2, 1])
     outcome = simulate(setup(one_socket(2)), jobs, 1)

@@ -83,7 +83,7 @@ def reserve_gang(world: World, job: int) -> None:
     wanted = np.zeros(len(shapes), dtype=np.int64)
     for pod in range(first, last):
         wanted[pods[pod].shape] += 1
-    run_of(world).reserved_until_s = until_they_fit(world, wanted, mcores, gpus)
+    run_of(world).reserved_until_s = until_they_fit(world, job, wanted, mcores, gpus)
     if run_of(world).reserved_until_s == np.inf:
         return
     for pod in range(first, last):
@@ -97,8 +97,8 @@ def reserve_gang(world: World, job: int) -> None:
 
 
 @compiled
-def until_they_fit(world: World, wanted: Integers, mcores: Integers, gpus: Integers) -> float:
-    """When so many pods of each shape fit; what is free is left as it will be then. Infinite: never."""
+def until_they_fit(world: World, job: int, wanted: Integers, mcores: Integers, gpus: Integers) -> float:
+    """When all its pods fit, so many of each shape; what is free is left as it will be then. Infinite: never."""
     nodes, pods, jobs, shapes = nodes_of(world), pods_of(world), jobs_of(world), shapes_of(world)
     running = ends_of(world)[: run_of(world).ends_count].copy()
     ends_s = np.empty(len(running))
@@ -111,7 +111,7 @@ def until_they_fit(world: World, wanted: Integers, mcores: Integers, gpus: Integ
         for node in range(len(nodes)):
             fitting[place] += room_on(world, asked[place], node, mcores, gpus)
     until_s, step = run_of(world).now_s, 0
-    while not np.all(fitting >= wanted[asked]):
+    while not (np.all(fitting >= wanted[asked]) and find_room(world, job, mcores, gpus)):
         if step == len(order):
             return np.inf
         ending, until_s = running[order[step]], ends_s[order[step]]
@@ -125,6 +125,22 @@ def until_they_fit(world: World, wanted: Integers, mcores: Integers, gpus: Integ
             for place in range(len(asked)):
                 fitting[place] += room_on(world, asked[place], node, mcores, gpus)
     return until_s
+
+
+@compiled
+def find_room(world: World, job: int, mcores: Integers, gpus: Integers) -> bool:
+    """Whether pods of several shapes fit beside each other, and not only each by itself."""
+    jobs, pods, shapes = jobs_of(world), pods_of(world), shapes_of(world)
+    left_mcores, left_gpus = mcores.copy(), gpus.copy()
+    for pod in range(jobs[job].first_pod, jobs[job].last_pod):
+        shape, node = pods[pod].shape, 0
+        while node < len(left_mcores) and room_on(world, shape, node, left_mcores, left_gpus) == 0:
+            node += 1
+        if node == len(left_mcores):
+            return False
+        left_mcores[node] -= shapes[shape].mcores
+        left_gpus[node] -= shapes[shape].gpus
+    return True
 
 
 @compiled

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from joulie.lab.steering import LabSettings
 
 Numbers = NDArray[np.float64]
-MEASURED, STATIC = "http", "static"
 
 
 class _Reading(NamedTuple):
@@ -73,9 +72,8 @@ class Sensors:
     def record(self, measured_w: Numbers, now_s: float) -> None:
         """For the trend: when the value was measured, an estimate now."""
         measured_at_s = self._last.at_s if self._last is not None else now_s
-        sources = [STATIC if static else MEASURED for static in self.is_static.tolist()]
         at_s = np.where(self.is_static, now_s, measured_at_s)
-        self._trend.record(self._names, sources, at_s, measured_w)  # type: ignore[arg-type]
+        self._trend.record_arrays(self._names, self.is_static.astype(np.intp), at_s, measured_w)
 
     def facility(self, world: World) -> tuple[Numbers, float | None]:
         """The air at each node and the PUE, as a poller would have them; what is set where there is none."""

@@ -19,7 +19,7 @@ from joulie.control.caps import profile_caps
 from joulie.control.cycle import ask
 from joulie.control.density import densest_first, planning_densities
 from joulie.control.policies.interface import NodeView, Policy, PolicyView, State
-from joulie.control.scoring import CLASS_CODES, ScoreColumns, prepare
+from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, prepare
 from joulie.control.survey import MachineColumns
 from joulie.control.transitions import guarded_state, transition
 from joulie.control.twins import under_caps
@@ -196,12 +196,16 @@ class Steering:
         columns.class_code[:] = world.nodes["class_code"]
         columns.pue[:] = pue or 1.0
         self.twins.keep(under, cpu_pct, gpu_pct, pue, now_s + START_S)
-        prepared, nodes = prepare(columns, self.settings.operator.decision.marginal), world.nodes
+        prepared, nodes = self.prepared(), world.nodes
         world.run["known"] = True
         nodes["capped_w"], nodes["measured_w"] = columns.capped_w, columns.measured_w
         nodes["budget_w"] = np.where(columns.has_power, columns.capped_w, 1.0)
         for name in _PREPARED:
             nodes[name] = getattr(prepared, name)
+
+    def prepared(self) -> Prepared:
+        """What the extender would have computed after this tick's twins."""
+        return prepare(self.scores, self.settings.operator.decision.marginal)
 
     def _caps_of(self, profile: str) -> tuple[Numbers, Numbers]:
         plan = self.settings.operator.decision.plan

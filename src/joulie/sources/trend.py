@@ -51,10 +51,14 @@ class TrendWindows:
         self, nodes: Sequence[str], sources: Sequence[str], times_s: Sequence[float], power_w: Sequence[float]
     ) -> None:
         """One sample a node. Nodes that are not named leave; a gap or another source starts a window anew."""
-        rows = self._rows_of(nodes)
         code_of = self._source_code
         codes = np.array([code_of.setdefault(source, len(code_of)) for source in sources], dtype=np.intp)
         at_s, watts = np.asarray(times_s, dtype=np.float64), np.asarray(power_w, dtype=np.float64)
+        self.record_arrays(nodes, codes, at_s, watts)
+
+    def record_arrays(self, nodes: Sequence[str], codes: NDArray[np.intp], at_s: Numbers, watts: Numbers) -> None:
+        """The same with sources as numbers."""
+        rows = self._rows_of(nodes)
         since_last_s = at_s - self._last_s[rows]
         is_anew = (codes != self._code[rows]) | (np.abs(since_last_s) > self._max_gap_s)
         anew = rows[is_anew]
