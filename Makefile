@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 SAY    := @printf '\033[1m▸ %s\033[0m\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast cluster bench lint format docs generate lock clean
+.PHONY: help setup run test test-fast cluster bench experiments lint format docs generate lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,12 +53,15 @@ cluster: setup ## a real API server with a few hundred fake nodes, to play with 
 bench: setup ## measure speed as ratios within one run
 	@$(BIN)/python -m bench
 
+experiments: setup ## the lab's gallery in its long form, and the numbers that its claims rest on
+	@$(BIN)/python -m experiments
+
 lint: setup ## ruff, mypy and the import rules
 	$(SAY) "lint: ruff"
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted; run: make format" >&2; exit 1; }
 	$(SAY) "lint: mypy"
-	@$(BIN)/mypy $(wildcard src tests bench testbed grafana)
+	@$(BIN)/mypy $(wildcard src tests bench testbed grafana experiments)
 	$(SAY) "lint: imports point one way"
 	@$(BIN)/lint-imports --no-logo
 

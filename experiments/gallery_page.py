@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from experiments.gallery_numbers import HERE, Kept, comparisons_of, files, kept_file, read_kept
 from joulie.lab.claims import broken_claims
@@ -43,7 +44,7 @@ def _section(path: Path, kept: Kept) -> str:
     experiment = read_experiment(path)
     made = comparisons_of(kept, experiment.baseline)
     count = sum(len(runs.seeds) for runs in kept.runs)
-    took_s = sum(value or 0.0 for runs in kept.runs for value in runs.measures["wall_s"])
+    took_s = sum(len(runs.seeds) * median(value or 0.0 for value in runs.measures["wall_s"]) for runs in kept.runs)
     asked = f"## {path.stem}\n\n**{experiment.question}**\n\n{experiment.claim}\n"
     run = (
         f"[`{path.name}`]({path.name}): {count} runs, seeds {shown_seeds(experiment.seeds)}, {_time(took_s)} of one "

@@ -3,18 +3,18 @@
 from joulie.control.policies import Choice, PolicyView
 
 
-class WhereNeeded:
-    """Full power where performance-only pods run, and on every fifth node for those to come."""
+class GpuEco:
+    """Boards are where caps save: every second node with boards is capped, unless performance-only pods run there."""
 
-    name = "where_needed"
+    name = "gpu_eco"
 
     def plan(self, view: PolicyView) -> dict[str, Choice]:
         choices = {}
-        for place, node in enumerate(view.nodes):  # densest first
-            if not node.gpu_max_w:
-                choices[node.name] = Choice("performance", "caps on CPUs save little")
-            elif node.performance_pods or place % 2 == 0:
+        for place, node in enumerate(view.nodes):  # densest first, so those with boards come first
+            if node.gpu_max_w == 0:
+                choices[node.name] = Choice("performance", "a cap on its CPUs would save nothing")
+            elif place % 2 == 0 or node.performance_pods:
                 choices[node.name] = Choice("performance", "for performance-only pods")
             else:
-                choices[node.name] = Choice("eco", "boards work better for each watt")
+                choices[node.name] = Choice("eco", "its boards do more for each watt when capped")
         return choices

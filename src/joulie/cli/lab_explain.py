@@ -68,9 +68,8 @@ def _print(told: Explained, out: Output) -> None:
     gang = f", a gang of {told.pods} pods" if told.pods > 1 else ""
     say(f"{told.job} · {told.family} · {told.workload_class} · {told.cores:g} cores{gpus}{gang}")
     waited_s, ran_s = told.start_s - told.submit_s, told.end_s - told.start_s
-    say(
-        f"  came at {_clock(told.submit_s)}, started at {_clock(told.start_s)} after {_span(waited_s)}, ran {_span(ran_s)}"
-    )
+    came, started = _clock(told.submit_s), _clock(told.start_s)
+    say(f"  came at {came}, started at {started} after {_span(waited_s)}, ran {_span(ran_s)}")
     say(f"  on reference devices, uncapped, it would run {_span(told.uncapped_s)}")
     say(f"  ran on {', '.join(dict.fromkeys(told.nodes))}")
     if told.when_it_came is not None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,9 @@ from joulie.errors import JoulieError
 F = TypeVar("F", bound=Callable[..., Any])
 
 COMPILED = ("lab/*_kernel.py", "lab/world.py", "plant/*.py", "control/*.py", "physics/*.py")
+
+
+KEPT, OLD_S = "compiled-", 30 * 86_400.0
 
 
 class MissingExtraError(JoulieError):
@@ -70,8 +75,17 @@ def _numba() -> Any:
     except ImportError:
         raise MissingExtraError("joulie lab needs its extra packages: pip install 'joulie[lab]'") from None
     if not os.environ.get("NUMBA_CACHE_DIR"):
-        numba.config.CACHE_DIR = str(_user_cache() / "joulie" / f"compiled-{_sources_digest()}")  # type: ignore[attr-defined]
+        kept = _user_cache() / "joulie"
+        numba.config.CACHE_DIR = str(kept / f"{KEPT}{_sources_digest()}")  # type: ignore[attr-defined]
+        _forget_old(kept)
     return numba
+
+
+def _forget_old(kept: Path) -> None:
+    """What other versions left behind and nobody has added to for a month."""
+    for folder in kept.glob(f"{KEPT}*"):
+        if folder.stat().st_mtime < time.time() - OLD_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _user_cache() -> Path:

@@ -23,6 +23,7 @@ from joulie.lab.power_kernel import (
     refresh,
     throttled_frequency,
     warm_up,
+    warm_up_by,
 )
 from joulie.lab.ranking_kernel import touch
 from joulie.lab.world import NOBODY, RUNNING, World
@@ -80,13 +81,17 @@ def plant_step(world: World, dt_s: float) -> None:
 @compiled
 def heat_zone(world: World, zone: int, dt_s: float) -> None:
     """How much each of its nodes is throttled by heat in the step that comes."""
-    nodes, zones = nodes_of(world), zones_of(world)
+    nodes, zones, now_s = nodes_of(world), zones_of(world), run_of(world).now_s
+    cpu_kept, gpu_kept = np.exp(-dt_s / CPU_TAU_S), np.exp(-dt_s / GPU_TAU_S)
     for node in range(zones[zone].first_node, zones[zone].last_node):
         if nodes[node].asleep:
             continue
-        warm_up(world, node)
-        cpu = cpu_throttle(world, node, zones[zone].cpu_air_c, dt_s)
-        gpu = gpu_throttle(world, node, zones[zone].gpu_air_c, dt_s) if nodes[node].gpus > 0 else 0.0
+        if now_s - nodes[node].warm_at_s == dt_s:
+            warm_up_by(world, node, cpu_kept, gpu_kept)
+        else:
+            warm_up(world, node)
+        cpu = cpu_throttle(world, node, zones[zone].cpu_air_c, cpu_kept)
+        gpu = gpu_throttle(world, node, zones[zone].gpu_air_c, gpu_kept) if nodes[node].gpus > 0 else 0.0
         if cpu != nodes[node].cpu_throttle or gpu != nodes[node].gpu_throttle:
             was = nodes[node].cpu_throttle > 0 or nodes[node].gpu_throttle > 0
             nodes[node].cpu_throttle, nodes[node].gpu_throttle = cpu, gpu
@@ -95,14 +100,16 @@ def heat_zone(world: World, zone: int, dt_s: float) -> None:
 
 
 @compiled
-def cpu_throttle(world: World, node: int, air_c: float, dt_s: float) -> float:
+def cpu_throttle(world: World, node: int, air_c: float, kept: float) -> float:
     """So much that it fits the temperature at the end of the step: there is exactly one solution, found by halving."""
     nodes = nodes_of(world)
-    kept = np.exp(-dt_s / CPU_TAU_S)
     low, high = 0.0, 1.0
     for halving in range(HALVINGS + 1):
         middle = 0.0 if halving == 0 else 0.5 * (low + high)
-        _, _, drawn_w = cpu_power(world, node, middle)
+        if halving == 0 and nodes[node].cpu_throttle == 0.0:
+            drawn_w = nodes[node].cpu_w  # what it draws now is what it draws unthrottled
+        else:
+            _, _, drawn_w = cpu_power(world, node, middle)
         towards_c = CPU_RISE_C * drawn_w / nodes[node].cpu_max_w
         end_c = air_c + towards_c + (nodes[node].cpu_warm_c - towards_c) * kept
         if throttle_at(end_c, CPU_FROM_C, CPU_TO_C) > middle:
@@ -115,15 +122,16 @@ def cpu_throttle(world: World, node: int, air_c: float, dt_s: float) -> float:
 
 
 @compiled
-def gpu_throttle(world: World, node: int, air_c: float, dt_s: float) -> float:
+def gpu_throttle(world: World, node: int, air_c: float, kept: float) -> float:
     """The same for the hottest board, which speaks for all boards of its node."""
     nodes = nodes_of(world)
-    kept = np.exp(-dt_s / GPU_TAU_S)
-    cool_w = hottest_unthrottled_w(world, node)
+    cool_w = nodes[node].hottest_w if nodes[node].gpu_throttle == 0.0 else hottest_unthrottled_w(world, node)
     low, high = 0.0, 1.0
     for halving in range(HALVINGS + 1):
         middle = 0.0 if halving == 0 else 0.5 * (low + high)
-        drawn_w = power_at(throttled_frequency(middle, GPU_FREQUENCY_FLOOR), nodes[node].gpu_idle_w, cool_w)
+        drawn_w = cool_w
+        if middle > 0:
+            drawn_w = power_at(throttled_frequency(middle, GPU_FREQUENCY_FLOOR), nodes[node].gpu_idle_w, cool_w)
         towards_c = GPU_RISE_C * drawn_w / nodes[node].gpu_max_w
         end_c = air_c + towards_c + (nodes[node].gpu_warm_c - towards_c) * kept
         if throttle_at(end_c, GPU_FROM_C, GPU_TO_C) > middle:

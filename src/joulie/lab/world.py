@@ -29,16 +29,26 @@ LEAST, MOST, RANDOM, JOULIE, GIVEN = range(5)
 # One record a node: what it is, how it stands, what is thought of it.
 NODE = np.dtype(
     [
+        # What a step of the plant looks at, close together
+        ("warm_at_s", "f8"),
+        ("cpu_w", "f8"),
+        ("cpu_max_w", "f8"),
+        ("cpu_warm_c", "f8"),  # above the air
+        ("cpu_throttle", "f8"),
+        ("gpu_throttle", "f8"),
+        ("gpus", "i8"),
+        ("asleep", "?"),
+        ("hottest_w", "f8"),  # of its boards
+        ("gpu_max_w", "f8"),  # of one board
+        ("gpu_warm_c", "f8"),
+        # What it is
         ("zone", "i4"),
         ("mcores", "i8"),
-        ("gpus", "i8"),
         ("gpu_model", "i4"),  # as in the trace; below ANY_MODEL: none that the trace names
         ("takes_cpu_work", "?"),
-        ("cpu_max_w", "f8"),
         ("cpu_idle_w", "f8"),
         ("cpu_floor", "f8"),
         ("curve_at", "i8"),  # of its CPUs in the tables
-        ("gpu_max_w", "f8"),  # of one board
         ("gpu_idle_w", "f8"),
         ("sweep", "i4"),
         ("core_speed", "f8"),
@@ -54,19 +64,11 @@ NODE = np.dtype(
         ("gpu_cap_w", "f8"),
         ("class_code", "i1"),
         ("frequency", "f8"),
-        ("cpu_w", "f8"),
         ("gpu_w", "f8"),  # all boards
-        ("hottest_w", "f8"),  # of its boards
         ("wall", "i8"),  # in WATT units
-        ("asleep", "?"),
         ("ready_s", "f8"),  # works from then on
         ("empty_since_s", "f8"),
         ("violating", "?"),
-        ("cpu_throttle", "f8"),
-        ("gpu_throttle", "f8"),
-        ("cpu_warm_c", "f8"),  # above the air
-        ("gpu_warm_c", "f8"),
-        ("warm_at_s", "f8"),
         ("energy_j", "f8"),
         ("metered_at_s", "f8"),
         ("recent", "i8"),  # WATT units that pods add which the twin has not seen
