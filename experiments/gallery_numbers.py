@@ -7,21 +7,25 @@ running anything.
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from joulie.lab.compare import Comparison, Entry, compare
-from joulie.lab.experiment import Experiment, read_experiment
+from joulie.lab.experiment import CATALOGUE, Case, Experiment, read_experiment
 from joulie.lab.measures import Measures
+from joulie.lab.own_code import source_of
 from joulie.lab.performing import perform
 from joulie.lab.store import Provenance, Results
 
 HERE = Path(__file__).resolve().parent
 SHORTENED = 16  # digits of a digest
+_WORDS = ("question", "claim", "claims", "name")
 _VERSIONS = ("joulie", "python", "numpy", "numba", "platform")
 
 
@@ -113,21 +117,28 @@ def short_runs(path: Path) -> Iterator[ShortRun]:
 
 
 def versions(provenance: Provenance) -> dict[str, str]:
-    """Of what may decide about the last bits of a result."""
-    return {name: getattr(provenance, name) for name in _VERSIONS}
+    """Of what may decide about the last bits: numpy has other exponentials for processors with wider registers."""
+    built: Any = np.show_config(mode="dicts")
+    registers = ", ".join(built.get("SIMD Extensions", {}).get("found", []))
+    return {name: getattr(provenance, name) for name in _VERSIONS} | {"simd": registers}
 
 
 def asked_for(experiment: Experiment) -> str:
-    """Digest of what is run and compared: words about it may change, and folders."""
-    cases = [msgspec.to_builtins(case, order="sorted") for case in experiment.cases]
-    for case in cases:
-        case["folder"] = ""
-        settings: dict[str, Any] = case["setup"]["settings"]
-        for name, value in settings.items():
-            if isinstance(value, str) and Path(value).is_file():
-                settings[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()
-    parts = [cases, experiment.seeds, experiment.baseline]
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:SHORTENED]
+    """Digest of what the file asks for, and of the files that it names; words about it may change."""
+    asked = {key: value for key, value in tomllib.loads(experiment.text).items() if key not in _WORDS}
+    named = [_content(path) for case in experiment.cases for path in _named_files(case)]
+    parts = [asked, experiment.seeds, sorted(set(named))]
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:SHORTENED]
+
+
+def _named_files(case: Case) -> list[Path]:
+    own = source_of(case.setup.policy.name, case.folder)
+    catalogue = case.setup.settings.get(CATALOGUE)
+    return [*([own] if own else []), *([Path(str(catalogue))] if catalogue else [])]
+
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def comparisons_of(kept: Kept, baseline: str) -> tuple[Comparison, ...]:

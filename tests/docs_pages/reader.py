@@ -48,6 +48,7 @@ class Reader:
         self._env = {
             "PATH": os.pathsep.join([str(bin_folder), str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
             "HOME": str(folder),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # of compiled code
             "LANG": "C.UTF-8",
             "COLUMNS": COLUMNS,
             "STATE_DIR": str(folder / "state"),  # not this machine's own, where an agent may keep what it found

@@ -11,7 +11,9 @@ import pytest
 from experiments.__main__ import main
 from experiments.gallery_numbers import SHORTENED, asked_for, comparisons_of, files, kept_file, read_kept, versions
 from experiments.gallery_page import PAGE, page_with_results, what_does_not_follow
-from joulie.lab.experiment import read_experiment
+from joulie.errors import InputError
+from joulie.lab.experiment import parse_experiment, read_experiment
+from joulie.lab.refusals import LabError
 from joulie.lab.store import load_results
 
 FILES = files()
@@ -81,13 +83,34 @@ def test_a_number_in_words_that_is_not_among_the_results_is_found(tmp_path: Path
 
 
 def test_numbers_of_unequal_work_are_refused(tmp_path: Path) -> None:
-    from joulie.lab.refusals import LabError
-
     kept = read_kept(_copied("caps-v100", tmp_path))
     kept.runs[-1].work[0] = "other jobs"
 
     with pytest.raises(LabError, match="ran different jobs on seed 1"):
         comparisons_of(kept, "gpu_cap_pct=100")
+
+
+def test_results_can_be_looked_at_when_what_the_experiment_names_is_gone(tmp_path: Path) -> None:
+    path = _copied("caps-v100", tmp_path)
+    text = path.read_text(encoding="utf-8")
+    elsewhere = tmp_path / "results"
+
+    assert parse_experiment(text, path.name, elsewhere, was_run=True).seeds == read_experiment(path).seeds
+    with pytest.raises(
+        InputError, match=r"^caps-v100\.toml: gpu_cap_pct=100: HARDWARE_CATALOG_PATH: .*boards\.toml: cannot"
+    ):
+        parse_experiment(text, path.name, elsewhere)
+
+
+def test_another_catalogue_is_another_run(tmp_path: Path) -> None:
+    path = _copied("caps-v100", tmp_path)
+    before = read_experiment(path).cases[0].key(1)
+    boards = path.parent / "boards.toml"
+    boards.write_text(boards.read_text(encoding="utf-8").replace("min_w = 100", "min_w = 150"), encoding="utf-8")
+    after = read_experiment(path)
+
+    assert after.cases[0].key(1) != before
+    assert asked_for(after) != read_kept(path).asked
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def command(place: Path, results: Path | None, everything: bool, short: bool, ou
 
     if place.is_dir():
         folder, index = place, read_index(place)
-        experiment = parse_experiment(index.text, index.filename, place)
+        experiment = parse_experiment(index.text, index.filename, place, was_run=True)
     else:
         experiment = read_experiment(place, short=short)
         folder = results_folder(experiment, results)

@@ -65,6 +65,8 @@ def command(
     cases = [experiment.case(name, facet) for name in variants or experiment.variants]
     chosen = experiment.seeds[0] if seed is None else seed
     done = _perform(cases, chosen, file, out)
+    for line in dict.fromkeys(line for run in done for line in run.provenance.remarks.splitlines()):
+        click.echo(f"joulie: {line}", err=True)
     if keep is not None:
         _keep(keep, done, experiment.filename, experiment.text)
     if out.for_people:

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+import msgspec
 
 from joulie import plugins
 from joulie.errors import InputError, SettingError
 from joulie.lab.capacity import kinds
+from joulie.lab.cluster import MOST_NODES
 from joulie.lab.ranking import BUILT_IN
 from joulie.lab.setup import RunSetup
+from joulie.lab.weather import COLDEST_C, HOTTEST_C
 from joulie.settings import COMPONENTS, ExtenderSettings, OperatorSettings, describe, load
 from joulie.sources.catalogue_file import read_catalogue
 
 OF_THE_LAB = ("none", "uniform")
+# Beyond these a run would mean nothing, or never end.
+_LIMITS: dict[str, tuple[float, float]] = {
+    "cluster.nodes_per_rack": (1, 10_000),
+    "cluster.racks_per_zone": (1, 10_000),
+    "weather.mean_c": (COLDEST_C, HOTTEST_C),
+    "plant.step_s": (0.01, 3600),
+    "queue.depth": (1, 1_000_000),
+    "record_s": (0.1, 366 * 86_400),
+}
 
 
 def check_setup(setup: RunSetup, place: str) -> None:
     """InputError names what is wrong; `place` is the file, and the variant where there are some."""
     try:
+        _check_numbers(setup)
         _check_settings(environment(setup))
         _check_one_of("policy.name", setup.policy.name, [*OF_THE_LAB, *plugins.policy_names()])
         _check_one_of("scheduler", setup.scheduler, BUILT_IN)
@@ -26,6 +43,29 @@ def check_setup(setup: RunSetup, place: str) -> None:
         raise InputError(f"{place}: settings.{error}") from None
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
+
+
+def _check_numbers(setup: RunSetup) -> None:
+    """Finite, and within limits."""
+    for key, value in _numbers(msgspec.to_builtins(setup)):
+        if key.startswith("settings."):
+            continue  # which have limits of their own
+        if not isfinite(value):
+            raise InputError(f"{key}: {value} is no finite number")
+        least, most = _LIMITS.get(key, (value, value))
+        if not least <= value <= most:
+            raise InputError(f"{key}: {value:g} is not from {least:g} to {most:g}")
+    total = sum(group.count for group in setup.cluster.nodes)
+    if total > MOST_NODES:
+        raise InputError(f"cluster.nodes: {total} nodes; a run has 1 to {MOST_NODES:,}")
+
+
+def _numbers(content: dict[str, Any], below: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in content.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{below}{name}.")
+        elif isinstance(value, int | float):
+            yield below + name, value
 
 
 def environment(setup: RunSetup) -> dict[str, str]:

@@ -116,8 +116,11 @@ def read_experiment(path: Path, *, short: bool = False) -> Experiment:
     return parse_experiment(text, str(path), path.parent)
 
 
-def parse_experiment(text: str, filename: str, folder: Path) -> Experiment:
-    """The experiment that this text describes; files that it names lie in the folder."""
+def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = False) -> Experiment:
+    """The experiment that this text describes; files that it names lie in the folder.
+
+    Of one that was run, only the results are looked at: what it names need not be there any more.
+    """
     content = _in_its_form(_content(text, filename), filename)
     own = {key: value for key, value in content.items() if key in _Written.__struct_fields__}
     base = {key: value for key, value in content.items() if key not in own}
@@ -128,7 +131,7 @@ def parse_experiment(text: str, filename: str, folder: Path) -> Experiment:
     refuse_same_seeds(tune_seeds, seeds, filename)
     overrides = dict(_variants(written, filename))
     cases = [
-        _case(facet, variant, {**base, "trace": written.trace}, (facet_keys, keys), filename, folder)
+        _case(facet, variant, {**base, "trace": written.trace}, (facet_keys, keys), filename, folder, was_run)
         for facet, facet_keys in combinations(written.facets, f"{filename}: facets") or [("", {})]
         for variant, keys in overrides.items()
     ]
@@ -199,6 +202,7 @@ def _case(
     overrides: Sequence[Mapping[str, Any]],
     filename: str,
     folder: Path,
+    was_run: bool,
 ) -> Case:
     place = filename if variant == ALONE else f"{filename}: {variant}"
     content: dict[str, Any] = base
@@ -213,7 +217,8 @@ def _case(
     if setup.settings.get(CATALOGUE):
         path = str(folder / str(setup.settings[CATALOGUE]))
         setup = structs.replace(setup, settings={**setup.settings, CATALOGUE: path})
-    check_setup(setup, place)
+    if not was_run:
+        check_setup(setup, place)
     has_own_code = ":" in setup.scheduler + setup.policy.name
     return Case(facet, variant, setup, trace, str(folder.resolve()) if has_own_code else "")
 

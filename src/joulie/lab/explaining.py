@@ -16,7 +16,7 @@ from joulie.lab.engine import Observer, Simulation
 from joulie.lab.experiment import Case
 from joulie.lab.jobs import ANY_MODEL, JobTable
 from joulie.lab.outcome import Outcome
-from joulie.lab.own_code import given_policy, importable
+from joulie.lab.own_code import contained, given_policy, importable
 from joulie.lab.performing import catalogue_of
 from joulie.lab.trace_reading import jobs_of
 from joulie.lab.trace_remarks import Remarks
@@ -76,7 +76,7 @@ def explain(case: Case, seed: int, name: str) -> Explained:
     catalogue = catalogue_of(case)
     jobs = jobs_of(case.trace, seed, case.setup.cluster, catalogue, Remarks(skip_bad=case.trace.skip_bad))
     job = _find(jobs, name)
-    with importable(case.folder):
+    with importable(case.folder), contained():
         first = _Look(case, seed, jobs, job, 0.0)
         woken_s = case.setup.plant.wake_s if case.setup.plant.sleep else 0.0
         placed_s = max(float(jobs.submit_s[job]), float(first.outcome.start_s[job]) - woken_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -28,6 +28,16 @@ def importable(folder: str) -> Iterator[None]:
             sys.path.remove(folder)
 
 
+@contextmanager
+def contained() -> Iterator[None]:
+    """Code from outside neither writes where results go nor ends the program."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except SystemExit as error:
+        raise PluginError(f"a policy or scheduler ended the program with exit code {error.code}") from error
+
+
 def given_policy(name: str) -> Policy | None:
     """The object that `module:object` names, a class called without arguments; None for a registered name."""
     module, colon, attribute = name.partition(":")
@@ -41,6 +51,8 @@ def given_policy(name: str) -> Policy | None:
         raise PluginError(f"policy {name} cannot be loaded: {type(error).__name__}: {reason}") from error
     if not callable(getattr(found, "plan", None)):
         raise PluginError(f"policy {name} has no method `plan`")
+    if not isinstance(getattr(found, "name", None), str):
+        raise PluginError(f"policy {name} has no `name`, a text that tells it from others")
     return cast(Policy, found)
 
 

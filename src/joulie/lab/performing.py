@@ -19,7 +19,7 @@ from joulie.lab.experiment import Case
 from joulie.lab.jobs import JobTable, Numbers
 from joulie.lab.measures import Measures, late, measure, performance_jobs, slowdowns
 from joulie.lab.outcome import Outcome
-from joulie.lab.own_code import given_policy, importable
+from joulie.lab.own_code import contained, given_policy, importable
 from joulie.lab.refusals import assert_above_bound, refuse_unfinished, refuse_unstable
 from joulie.lab.store import JOBS, RUN, SERIES, Provenance, parquet_bytes, run_bytes
 from joulie.lab.trace_reading import jobs_of
@@ -47,7 +47,7 @@ def perform(case: Case, seed: int, progress: Progress | None = None, git_commit:
     remarks = Remarks(skip_bad=case.trace.skip_bad)
     jobs = jobs_of(case.trace, seed, setup.cluster, catalogue, remarks)
     refuse_unstable(loads(jobs, setup.cluster, groups, catalogue), place)
-    with importable(case.folder):
+    with importable(case.folder), contained():
         outcome = simulate(setup, jobs, seed, progress, catalogue=catalogue, policy=given_policy(setup.policy.name))
     refuse_unfinished(outcome, place)
     bound_j = _bound_j(case, jobs, catalogue)

@@ -94,21 +94,16 @@ def board_power(world: World, node: int, pod: int, fed: float, throttle: float) 
 @compiled
 def warm_up(world: World, node: int) -> None:
     """Brings how warm the devices are above their air up to now."""
-    dt_s = run_of(world).now_s - nodes_of(world)[node].warm_at_s
-    if dt_s > 0:
-        warm_up_by(world, node, np.exp(-dt_s / CPU_TAU_S), np.exp(-dt_s / GPU_TAU_S))
-
-
-@compiled
-def warm_up_by(world: World, node: int, cpu_kept: float, gpu_kept: float) -> None:
-    """The same, where it is known how much of a difference is left after the time that has passed."""
-    nodes = nodes_of(world)
+    nodes, now_s = nodes_of(world), run_of(world).now_s
+    dt_s = now_s - nodes[node].warm_at_s
+    if dt_s <= 0:
+        return
     towards_c = CPU_RISE_C * nodes[node].cpu_w / nodes[node].cpu_max_w
-    nodes[node].cpu_warm_c = towards_c + (nodes[node].cpu_warm_c - towards_c) * cpu_kept
+    nodes[node].cpu_warm_c = towards_c + (nodes[node].cpu_warm_c - towards_c) * np.exp(-dt_s / CPU_TAU_S)
     if nodes[node].gpus > 0:
         towards_c = GPU_RISE_C * nodes[node].hottest_w / nodes[node].gpu_max_w
-        nodes[node].gpu_warm_c = towards_c + (nodes[node].gpu_warm_c - towards_c) * gpu_kept
-    nodes[node].warm_at_s = run_of(world).now_s
+        nodes[node].gpu_warm_c = towards_c + (nodes[node].gpu_warm_c - towards_c) * np.exp(-dt_s / GPU_TAU_S)
+    nodes[node].warm_at_s = now_s
 
 
 @compiled

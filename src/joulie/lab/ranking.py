@@ -80,10 +80,12 @@ class Ranker:
         )
         try:
             ranks = np.asarray(self._ranks.rank(view), dtype=np.float64)
-            world.given[shape] = np.broadcast_to(ranks, (len(nodes),))
         except Exception as error:
             reason = " ".join(str(error).split())
             raise PluginError(f"scheduler {self._name} failed: {type(error).__name__}: {reason}") from error
+        if ranks.shape not in ((), (len(nodes),)):
+            raise PluginError(f"scheduler {self._name} gave ranks of shape {ranks.shape} for {len(nodes)} nodes")
+        world.given[shape] = ranks
         if not np.isfinite(world.given[shape]).all():
             raise PluginError(f"scheduler {self._name} gave a node a rank that is no number")
         world.shapes["given_at"][shape] = world.run["moves"][0]

@@ -203,7 +203,8 @@ def _columns(path: Path) -> dict[str, Any]:
     try:
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        reason = f"{error}; remove {path.parent} and sweep again"
+        raise InputError(f"{path}: cannot be read: {reason}") from None
     return {name: _values(table.column(name)) for name in table.column_names}
 
 

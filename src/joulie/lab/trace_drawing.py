@@ -14,7 +14,7 @@ from joulie.lab.jobs import Codes, Flags, Numbers
 from joulie.lab.trace_arrivals import to_milliseconds
 from joulie.lab.trace_families import FAMILIES
 from joulie.lab.trace_room import CPUS, GPUS, Room
-from joulie.lab.trace_setup import DEFAULT_GPU_SHARE, TraceSetup
+from joulie.lab.trace_setup import DEFAULT_GPU_SHARE, MOST_JOBS, TraceSetup
 
 BATCHES = (4096, 16_384, 65_536)  # workloads that are drawn at once; the last again and again
 GANGS_BESIDE = 4  # the cluster could hold so many of the largest gangs at once, unless they are single pods
@@ -81,6 +81,8 @@ class Drawing:
         while asked.max() < load * span_s:
             parts.append(self._batch(parts))
             asked += [part.sum() for part in self._asked(parts[-1])]
+            if sum(map(len, parts)) * load * span_s > MOST_JOBS * asked.max():
+                raise InputError(f"trace.load: more than {MOST_JOBS:,} jobs would make it: fewer hours or longer jobs")
         drawn = _joined(parts)
         loads = np.maximum(*(np.cumsum(part) for part in self._asked(drawn))) / span_s
         past = int(np.searchsorted(loads, load))

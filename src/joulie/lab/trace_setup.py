@@ -13,6 +13,7 @@ Format = Literal["", "jsonl", "swf", "philly", "azure"]
 DEFAULT_HOURS = 24.0
 DEFAULT_LOAD = 0.6
 DEFAULT_GPU_SHARE = 0.4
+MOST_JOBS = 50_000_000
 
 
 class TraceSetup(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,7 +24,7 @@ class TraceSetup(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     hours: Annotated[float, Meta(gt=0, le=24 * 366)] | None = None  # generated: 24; of a file: all
-    jobs: Annotated[int, Meta(ge=1, le=50_000_000)] | None = None
+    jobs: Annotated[int, Meta(ge=1, le=MOST_JOBS)] | None = None
     load: Annotated[float, Meta(gt=0, le=100)] | None = None  # work over uncapped capacity, of the scarcer resource
     gpu_share: Share | None = None  # of workloads; 0.4 where there are GPUs
     duration_scale: Annotated[float, Meta(gt=0, le=10_000)] = 1.0  # all durations, their limits too

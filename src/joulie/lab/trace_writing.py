@@ -41,17 +41,24 @@ def write_trace(jobs: JobTable, path: Path, progress: Progress | None = None) ->
     """As JSON Lines; a name that ends in .gz is compressed. What was there before stays until all is written."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("wb") as file:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=3, mtime=0) as compressed:
-                    write_lines(jobs, compressed, progress)
-            else:
-                write_lines(jobs, file, progress)
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+            _write_to(path, jobs, progress)
+            return
+        _write_to(beside, jobs, progress, compress=path.suffix == ".gz")
         beside.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _write_to(path: Path, jobs: JobTable, progress: Progress | None, *, compress: bool = False) -> None:
+    with path.open("wb") as file:
+        if compress:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=3, mtime=0) as compressed:
+                write_lines(jobs, compressed, progress)
+        else:
+            write_lines(jobs, file, progress)
 
 
 def write_lines(jobs: JobTable, file: IO[bytes] | gzip.GzipFile, progress: Progress | None = None) -> None:

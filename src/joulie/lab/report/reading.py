@@ -27,7 +27,7 @@ Runs = Mapping[str, Mapping[int, StoredRun]]  # by variant and seed
 def material(folder: Path, seed: int | None = None) -> Material:
     """LabError where the results cannot be compared; `seed` is the one whose course is drawn."""
     results = load_results(folder)
-    experiment = parse_experiment(results.index.text, results.index.filename, folder)
+    experiment = parse_experiment(results.index.text, results.index.filename, folder, was_run=True)
     compared = comparisons(experiment, folder)
     if seed is not None and seed not in experiment.seeds:
         raise InputError(f"--seed {seed}: {folder} has none of it: there are {', '.join(map(str, experiment.seeds))}")
