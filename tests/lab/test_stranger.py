@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ class Talks:
     def plan(self, view):
         print("hello")
         return {node.name: Choice("performance", "always") for node in view.nodes}
+
+
+class AllEco:
+    name = "all_eco"
+
+    def plan(self, view):
+        return {node.name: Choice("eco", "always") for node in view.nodes}
 
 
 class Exits:
@@ -131,10 +139,45 @@ def test_what_a_policy_prints_is_kept_out_of_the_result(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_says_which_bad_lines_of_its_trace_it_left_out(tmp_path: Path) -> None:
-    good = '{"type":"job","jobId":"a","submitTimeOffsetSec":0,"podTemplate":{"requests":{"cpu":"8"}},"work":{"cpuUnits":80}}'
+    pod = {"podTemplate": {"requests": {"cpu": "8"}}, "work": {"cpuUnits": 80}}
+    good = json.dumps({"type": "job", "jobId": "a", "submitTimeOffsetSec": 0, **pod})
     (tmp_path / "two.jsonl").write_text(f"{good}\nrubbish\n")
     file = small_file(tmp_path, 'cluster.nodes = [{ count = 1 }]\ntrace = { file = "two.jsonl", skip_bad = true }\n')
     done = joulie("lab", "run", str(file), "-o", "json")
     assert json.loads(done.out)[0]["measures"]["jobs"] == 1
     assert "1 bad line left out:" in done.err
     assert "two.jsonl:2: " in done.err
+
+
+@pytest.mark.slow
+def test_a_job_that_never_started_is_explained(tmp_path: Path) -> None:
+    file = str(with_own_code(tmp_path, policy="strangers:AllEco"))
+    refused = joulie("lab", "run", file)
+    assert "unfinished queue" in refused.err
+    first = refused.err.partition("the first is ")[2].partition(";")[0]
+    told = joulie("lab", "explain", file, first)
+    assert told.code == 0, told.err
+    assert "never started" in told.out
+    assert "are eco, and the pod's class is performance" in told.out
+    assert "when it was placed" not in told.out
+    assert json.loads(joulie("lab", "explain", file, first, "-o", "json").out)["whenItWasPlaced"] is None
+
+
+@pytest.mark.slow
+def test_few_jobs_that_never_wait_have_a_report_and_a_device_is_written_to(tmp_path: Path) -> None:
+    file = small_file(
+        tmp_path,
+        "seeds = 1\ncluster.nodes = [{ count = 3 }]\ntrace = { hours = 1, load = 0.3, duration_scale = 0.1 }\n",
+    )
+    kept, page = tmp_path / "kept", tmp_path / "page.html"
+    assert joulie("lab", "run", str(file), "--keep", str(kept)).code == 0
+    told = joulie("lab", "report", str(kept), "-o", str(page))
+    assert told.code == 0, told.err
+    assert page.read_text().startswith("<!doctype html>")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as others:
+        read = others.submit(pipe.read_bytes)
+        assert joulie("lab", "report", str(kept), "-o", str(pipe)).code == 0
+        assert read.result() == page.read_bytes()
+    assert pipe.is_fifo()

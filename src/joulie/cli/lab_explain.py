@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  joulie lab explain experiment.toml job-0000042
-  joulie lab explain experiment.toml job-0000042 --variant capped --seed 7
-  joulie lab explain experiment.toml job-0000042 -o json
+  joulie lab explain experiment.toml w0000042
+  joulie lab explain experiment.toml w0000042 --variant capped --seed 7
+  joulie lab explain experiment.toml w0000042 -o json
 
 \b
 A run is repeated bit by bit from its seed, so nothing has to be kept of it. Names of jobs are those of the trace;
-generated ones count from job-0000000 in the order of their arrival.
+generated ones count from w0000000 in the order of their arrival, w0000042/2 where a workload has several jobs.
 """
 
 
@@ -67,11 +68,10 @@ def _print(told: Explained, out: Output) -> None:
     gpus = f", {told.gpus} GPUs" if told.gpus else ""
     gang = f", a gang of {told.pods} pods" if told.pods > 1 else ""
     say(f"{told.job} · {told.family} · {told.workload_class} · {told.cores:g} cores{gpus}{gang}")
-    waited_s, ran_s = told.start_s - told.submit_s, told.end_s - told.start_s
-    came, started = _clock(told.submit_s), _clock(told.start_s)
-    say(f"  came at {came}, started at {started} after {_span(waited_s)}, ran {_span(ran_s)}")
+    say(f"  came at {_clock(told.submit_s)}, {_course(told)}")
     say(f"  on reference devices, uncapped, it would run {_span(told.uncapped_s)}")
-    say(f"  ran on {', '.join(dict.fromkeys(told.nodes))}")
+    if not isnan(told.start_s):
+        say(f"  ran on {', '.join(dict.fromkeys(told.nodes))}")
     if told.when_it_came is not None:
         say("\nwhen it came")
         _print_moment(told.when_it_came, say)
@@ -81,6 +81,16 @@ def _print(told: Explained, out: Output) -> None:
         if told.passed_others:
             say("  it passed the first in the queue, which could not start yet and was not delayed by it (backfill)")
         _print_best(told, out)
+
+
+def _course(told: Explained) -> str:
+    """When it ran; a run that was given up leaves jobs without an end, or a start."""
+    if isnan(told.start_s):
+        return "never started: the run was given up before"
+    started = f"started at {_clock(told.start_s)} after {_span(told.start_s - told.submit_s)}"
+    if isnan(told.end_s):
+        return f"{started}, had not ended when the run was given up"
+    return f"{started}, ran {_span(told.end_s - told.start_s)}"
 
 
 def _print_moment(moment: Moment, say: Callable[[str], None]) -> None:

@@ -121,7 +121,9 @@ def _told(
 ) -> Explained:
     first, last = int(jobs.first_pod[job]), int(jobs.first_pod[job + 1])
     nodes = tuple(outcome.nodes[place] for place in outcome.node[first:last] if place >= 0)
-    if placed is not None and nodes:
+    if not nodes:
+        placed = None  # it never was
+    if placed is not None:
         best = tuple(replace(candidate, chosen=candidate.node == nodes[0]) for candidate in placed.best)
         placed = replace(placed, best=best)
     return Explained(

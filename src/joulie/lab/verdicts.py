@@ -43,8 +43,8 @@ def summary(variants: Sequence[Compared], seeds: int) -> str:
     )
     if saving:
         free = [one.name for one in saving if not _worse(one.differences[DELAY])]
-        worse = "significantly worse p99 slowdown"
-        without = f"; without {worse}: {', '.join(free)}" if free else f"; none without {worse}"
+        shown = "not shown to make p99 slowdown worse"
+        without = f"; {shown}: {', '.join(free)}" if free else "; all of them make p99 slowdown worse"
         return f"{len(saving)} of {len(others)} variants save energy{without}. The most: {saving[0].verdict}"
     costly = [one.name for one in others if one.differences[ENERGY].significant]
     if costly:

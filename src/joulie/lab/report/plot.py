@@ -56,7 +56,9 @@ class Plot:
         return self.height - self.bottom - self.y.place(values) * (self.height - self.top - self.bottom)
 
     def line(self, xs: Numbers, ys: Numbers, look: Look, *, thin: bool = False, markers: int = 0) -> None:
-        """Through all points; with so many `markers` along the way."""
+        """Through all points; with so many `markers` along the way. Nothing where there is no point."""
+        if len(xs) == 0:
+            return
         across, down = self.px(xs), self.py(ys)
         path = "M" + "L".join(f"{number(a)} {number(d)}" for a, d in zip(across, down, strict=True))
         kind = "line thin" if thin else "line"

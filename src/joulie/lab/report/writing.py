@@ -15,6 +15,9 @@ def write_report(material: Material, target: Path) -> None:
     content = page(material).encode()
     unfinished = None
     try:
+        if target.exists() and not target.is_file():  # a device or a pipe is written to, never replaced
+            target.write_bytes(content)
+            return
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".unfinished-", delete=False) as file:
             unfinished = Path(file.name)
             file.write(content)
