@@ -10,6 +10,7 @@ import numpy as np
 from joulie.lab.jobs import ANY_MODEL, JobTable, Numbers
 from joulie.lab.measures import Measures
 from joulie.lab.outcome import SERIES, Counted, Outcome
+from joulie.lab.store import Provenance
 
 HOUR_S = 3600.0
 
@@ -125,3 +126,27 @@ def made_measures(facility_kwh: float = 100.0, slowdown_p99: float = 2.0, **give
     }
     rest = {name: 1.0 for name in Measures.__struct_fields__ if name not in values}
     return Measures(**{**rest, **values, **given})
+
+
+def made_provenance(
+    variant: str, seed: int, key: str, *, digest: str = "", jobs_digest: str = "", remarks: str = ""
+) -> Provenance:
+    """Where a run that never was came from."""
+    return Provenance(
+        facet="",
+        variant=variant,
+        seed=seed,
+        key=key,
+        digest=digest,
+        jobs_digest=jobs_digest,
+        joulie="1",
+        code="c",
+        git_commit="",
+        python="3",
+        numpy="2",
+        numba="",
+        platform="Linux",
+        setup="{}",
+        trace="{}",
+        remarks=remarks,
+    )

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joulie.errors import InputError
-from joulie.lab.checking import environment
 from joulie.lab.experiment import ALONE, Experiment, parse_experiment, read_experiment
 from joulie.lab.refusals import LabError
 from joulie.lab.seeds import parse_seeds, shown_seeds
@@ -133,7 +132,7 @@ def test_settings_become_what_the_environment_would_say() -> None:
         "[settings]\nSTATIC_HP_FRAC = 0.4\nQUEUE_HP_MIN = 7\nCPU_WRITE_ABSOLUTE_CAPS = true\nRECONCILE_INTERVAL = '90s'"
     ).cases[0]
 
-    assert environment(setup.setup) == {
+    assert setup.setup.environment == {
         "STATIC_HP_FRAC": "0.4",
         "QUEUE_HP_MIN": "7",
         "CPU_WRITE_ABSOLUTE_CAPS": "true",

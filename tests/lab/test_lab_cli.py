@@ -14,9 +14,9 @@ import pytest
 from joulie.cli import lab_extra
 from joulie.lab.experiment import parse_experiment
 from joulie.lab.performing import Finished, files_of
-from joulie.lab.store import Index, Planned, Provenance, write_index, write_run
+from joulie.lab.store import Index, Planned, write_index, write_run
 from tests.cli_runner import joulie
-from tests.lab.made import HOUR_S, jobs_table, made_measures, made_outcome
+from tests.lab.made import HOUR_S, jobs_table, made_measures, made_outcome, made_provenance
 from tests.lab.small import SMALL, small_file
 
 EXPERIMENT = """
@@ -38,22 +38,8 @@ def stored(folder: Path, text: str = EXPERIMENT, *, eco_kwh: float = 95.0, unequ
         for seed in experiment.seeds:
             plan = Planned("", case.variant, seed, f"{case.variant}{seed}".ljust(64, "0"))
             mean = eco_kwh if case.variant == "eco" else 100.0
-            provenance = Provenance(
-                facet="",
-                variant=case.variant,
-                seed=seed,
-                key=plan.key,
-                digest="",
-                jobs_digest=f"{case.variant if unequal else ''}{seed}",
-                joulie="1",
-                code="c",
-                git_commit="",
-                python="3",
-                numpy="2",
-                numba="",
-                platform="Linux",
-                setup="{}",
-                trace="{}",
+            provenance = made_provenance(
+                case.variant, seed, plan.key, jobs_digest=f"{case.variant if unequal else ''}{seed}"
             )
             measures = made_measures(mean + rng.normal(0, 0.5), 2.0 + rng.normal(0, 0.01))
             outcome = made_outcome(jobs, [0], [HOUR_S])

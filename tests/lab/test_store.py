@@ -16,14 +16,13 @@ from joulie.lab.store import (
     RUNS,
     Index,
     Planned,
-    Provenance,
     finished,
     load_results,
     write_index,
     write_run,
 )
 from joulie.lab.trace_setup import TraceSetup
-from tests.lab.made import HOUR_S, jobs_table, made_measures, made_outcome
+from tests.lab.made import HOUR_S, jobs_table, made_measures, made_outcome, made_provenance
 
 JOBS = jobs_table([0, 60], [1, 2], performance=(1,))
 OUTCOME = made_outcome(JOBS, [0, 60], [HOUR_S, 3 * HOUR_S])
@@ -31,22 +30,12 @@ PLANNED = Planned("", "eco / 70 %", 7, "abcdef0123456789" * 4)
 
 
 def a_run(variant: str = "eco / 70 %", seed: int = 7) -> Finished:
-    provenance = Provenance(
-        facet="",
-        variant=variant,
-        seed=seed,
-        key=PLANNED.key,
+    provenance = made_provenance(
+        variant,
+        seed,
+        PLANNED.key,
         digest=outcome_digest(OUTCOME),
         jobs_digest=jobs_digest(JOBS),
-        joulie="1",
-        code="c",
-        git_commit="",
-        python="3",
-        numpy="2",
-        numba="",
-        platform="Linux",
-        setup="{}",
-        trace="{}",
         remarks="one\ntwo",
     )
     return Finished(OUTCOME, made_measures(), provenance, JOBS.reference_s)

@@ -20,21 +20,11 @@ from joulie.lab.trace_jsonl import read_jsonl
 from joulie.lab.trace_reading import read_trace
 from joulie.lab.trace_remarks import Remarks
 from joulie.lab.trace_setup import TraceSetup
+from tests.lab.trace_lines import record
 
 SMALL = ClusterSetup(
     nodes=[NodeGroup(2, cpu="EPYC 9375F", sockets=1), NodeGroup(2, cpu="EPYC 9654", gpu="L40S", gpus=4)]
 )
-
-
-def record(number: int = 0, **more: Any) -> dict[str, Any]:
-    return {
-        "type": "job",
-        "jobId": f"job-{number}",
-        "submitTimeOffsetSec": float(number),
-        "podTemplate": {"requests": {"cpu": "4"}},
-        "work": {"cpuUnits": 400.0},
-        **more,
-    }
 
 
 def without(*names: str) -> dict[str, Any]:

@@ -26,20 +26,9 @@ from joulie.lab.trace_remarks import Remarks
 from joulie.lab.trace_room import offered_load
 from joulie.lab.trace_setup import TraceSetup
 from joulie.lab.trace_writing import write_lines, write_trace
+from tests.lab.trace_lines import record
 
 CLUSTER = ClusterSetup()
-
-
-def record(number: int = 0, **more: Any) -> dict[str, Any]:
-    """A good line; `more` replaces parts of it."""
-    return {
-        "type": "job",
-        "jobId": f"job-{number}",
-        "submitTimeOffsetSec": float(number),
-        "podTemplate": {"requests": {"cpu": "4"}},
-        "work": {"cpuUnits": 400.0},
-        **more,
-    }
 
 
 def written(path: Path, *records: dict[str, Any] | str) -> str:

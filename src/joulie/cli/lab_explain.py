@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from joulie.cli.lab_extra import experiment_argument, need_extra, short_option
+from joulie.cli.lab_extra import experiment_argument, facet_of, need_extra, short_option
 from joulie.cli.options import prints_result
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ def command(
     from joulie.lab.explaining import explain
 
     experiment = read_experiment(file, short=short)
-    facet = experiment.facets[0] if facet is None else facet
+    facet = facet_of(experiment, file, facet)
     variant = next(iter(experiment.variants)) if variant is None else variant
-    if facet not in experiment.facets:
-        raise InputError(f"{file}: there is no facet {facet!r}: there are {', '.join(experiment.facets)}")
     if variant not in experiment.variants:
         raise InputError(f"{file}: there is no variant {variant!r}: there are {', '.join(experiment.variants)}")
     told = explain(experiment.case(variant, facet), experiment.seeds[0] if seed is None else seed, job)

@@ -42,6 +42,16 @@ def need_extra(*more: str) -> None:
         raise JoulieError(f"joulie lab needs {', '.join(missing)}: pip install 'joulie[lab]'")
 
 
+def facet_of(experiment: Experiment, file: Path, given: str | None) -> str:
+    """The one that was asked for, else the first."""
+    from joulie.errors import InputError
+
+    facet = experiment.facets[0] if given is None else given
+    if facet not in experiment.facets:
+        raise InputError(f"{file}: there is no facet {facet!r}: there are {', '.join(experiment.facets)}")
+    return facet
+
+
 def results_folder(experiment: Experiment, given: Path | None) -> Path:
     """By the experiment's name, in a folder `results` beside where the command is run."""
     readable = "".join(char if char.isalnum() or char in "-_." else "-" for char in experiment.name).strip(".")

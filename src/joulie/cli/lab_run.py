@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from joulie.cli.lab_extra import Bars, experiment_argument, need_extra, short_option
+from joulie.cli.lab_extra import Bars, experiment_argument, facet_of, need_extra, short_option
 from joulie.cli.options import prints_result
 
 if TYPE_CHECKING:
@@ -55,13 +55,10 @@ def command(
     more work than the nodes can do is refused before it starts.
     """
     need_extra()
-    from joulie.errors import InputError
     from joulie.lab.experiment import read_experiment
 
     experiment = read_experiment(file, short=short)
-    facet = experiment.facets[0] if facet is None else facet
-    if facet not in experiment.facets:
-        raise InputError(f"{file}: there is no facet {facet!r}: there are {', '.join(experiment.facets)}")
+    facet = facet_of(experiment, file, facet)
     cases = [experiment.case(name, facet) for name in variants or experiment.variants]
     chosen = experiment.seeds[0] if seed is None else seed
     done = _perform(cases, chosen, file, out)

@@ -14,12 +14,11 @@ from joulie.errors import InputError, SettingError
 from joulie.lab.capacity import kinds
 from joulie.lab.cluster import MOST_NODES
 from joulie.lab.ranking import BUILT_IN
-from joulie.lab.setup import RunSetup
+from joulie.lab.setup import LAB_POLICIES, RunSetup
 from joulie.lab.weather import COLDEST_C, HOTTEST_C
 from joulie.settings import COMPONENTS, ExtenderSettings, OperatorSettings, describe, load
 from joulie.sources.catalogue_file import read_catalogue
 
-OF_THE_LAB = ("none", "uniform")
 # Beyond these a run would mean nothing, or never end.
 _LIMITS: dict[str, tuple[float, float]] = {
     "cluster.nodes_per_rack": (1, 10_000),
@@ -35,8 +34,8 @@ def check_setup(setup: RunSetup, place: str) -> None:
     """InputError names what is wrong; `place` is the file, and the variant where there are some."""
     try:
         _check_numbers(setup)
-        _check_settings(environment(setup))
-        _check_one_of("policy.name", setup.policy.name, [*OF_THE_LAB, *plugins.policy_names()])
+        _check_settings(setup.environment)
+        _check_one_of("policy.name", setup.policy.name, [*LAB_POLICIES, *plugins.policy_names()])
         _check_one_of("scheduler", setup.scheduler, BUILT_IN)
         kinds(setup.cluster, read_catalogue(str(setup.settings.get("HARDWARE_CATALOG_PATH", ""))))
     except SettingError as error:
@@ -66,13 +65,6 @@ def _numbers(content: dict[str, Any], below: str = "") -> Iterator[tuple[str, fl
             yield from _numbers(value, f"{below}{name}.")
         elif isinstance(value, int | float):
             yield below + name, value
-
-
-def environment(setup: RunSetup) -> dict[str, str]:
-    """`settings` as environment variables."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in setup.settings.items()
-    }
 
 
 def _check_settings(env: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from joulie.model.kubernetes import ObjectMeta
 from joulie.model.snapshot import Node
 from joulie.physics.hardware import Machine as Recognised
 from joulie.physics.hardware import machine_of
-from joulie.plant.fleet import REST_PER_CPU_W, REST_PER_GPU_W
+from joulie.plant.fleet import wall_max_w
 from joulie.plant.machines import Machine, cpu_kind, gpu_kind
 from joulie.plant.reference import cpu_core_speed, gpu_speed
 from joulie.plant.reported import hardware_status
@@ -80,11 +80,6 @@ def lab_cluster(
         tuple(f"zone-{number}" for number in range(int(zone_of[-1]) + 1)),
         np.array([wall_max_w(machine) for machine in machines]),
     )
-
-
-def wall_max_w(machine: Machine) -> float:
-    cpu_w = machine.cpu.max_w
-    return cpu_w * (1 + REST_PER_CPU_W) + (machine.max_w - cpu_w) * (1 + REST_PER_GPU_W)
 
 
 def _machine(group: NodeGroup, where: str, catalogue: Catalogue) -> Machine:

@@ -17,8 +17,8 @@ from joulie.lab.jobs import JobTable
 from joulie.lab.outcome import Counted, Outcome
 from joulie.lab.ranking import Ranker, ranker
 from joulie.lab.recording import Recorder
-from joulie.lab.setup import RunSetup
-from joulie.lab.steering import LAB_POLICIES, Steering, lab_settings
+from joulie.lab.setup import LAB_POLICIES, RunSetup
+from joulie.lab.steering import Steering, lab_settings
 from joulie.lab.tick_kernel import close_meters
 from joulie.lab.weather import outside_c
 from joulie.lab.world import DONE, GIVEN, JOULIE, NOBODY, World

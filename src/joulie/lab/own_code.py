@@ -39,21 +39,27 @@ def contained() -> Iterator[None]:
 
 
 def given_policy(name: str) -> Policy | None:
-    """The object that `module:object` names, a class called without arguments; None for a registered name."""
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    """The policy that `module:object` names; None for a registered name."""
+    if ":" not in name:
         return None
+    found = given("policy", name, "plan")
+    if not isinstance(getattr(found, "name", None), str):
+        raise PluginError(f"policy {name} has no `name`, a text that tells it from others")
+    return cast(Policy, found)
+
+
+def given(what: str, name: str, method: str) -> Any:
+    """The object that `module:object` names, a class called without arguments; it must have the method."""
+    module, _, attribute = name.partition(":")
     try:
         found: Any = getattr(import_module(module), attribute)
         found = found() if isinstance(found, type) else found
     except Exception as error:  # code from outside may raise anything
         reason = " ".join(str(error).split())
-        raise PluginError(f"policy {name} cannot be loaded: {type(error).__name__}: {reason}") from error
-    if not callable(getattr(found, "plan", None)):
-        raise PluginError(f"policy {name} has no method `plan`")
-    if not isinstance(getattr(found, "name", None), str):
-        raise PluginError(f"policy {name} has no `name`, a text that tells it from others")
-    return cast(Policy, found)
+        raise PluginError(f"{what} {name} cannot be loaded: {type(error).__name__}: {reason}") from error
+    if not callable(getattr(found, method, None)):
+        raise PluginError(f"{what} {name} has no method `{method}`")
+    return found
 
 
 def source_of(name: str, folder: str) -> Path | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joulie.control.scoring import headroom_before
 from joulie.errors import InputError, PluginError
+from joulie.lab.own_code import given
 from joulie.lab.world import WATT, World
 
 Numbers = NDArray[np.float64]
@@ -42,17 +42,9 @@ class Ranks(Protocol):
 
 def ranker(name: str) -> Ranker:
     """`module:object`; a class is called without arguments."""
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise InputError(f"scheduler: {name!r} is none of {', '.join(BUILT_IN)}, nor a `module:object`")
-    try:
-        found: Any = getattr(importlib.import_module(module_name), attribute)
-        found = found() if isinstance(found, type) else found
-    except Exception as error:
-        raise PluginError(f"scheduler {name} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not callable(getattr(found, "rank", None)):
-        raise PluginError(f"scheduler {name} has no method `rank`")
-    return Ranker(name, found)
+    return Ranker(name, given("scheduler", name, "rank"))
 
 
 class Ranker:

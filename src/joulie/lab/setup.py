@@ -81,6 +81,9 @@ class QueueSetup(Struct, frozen=True, forbid_unknown_fields=True):
     estimate_factor: Positive = 1.0  # users' estimates over uncapped durations
 
 
+LAB_POLICIES = ("none", "uniform")
+
+
 class PolicySetup(Struct, frozen=True, forbid_unknown_fields=True):
     """`none` caps nothing, `uniform` caps every node alike; all others are the operator's policies."""
 
@@ -102,3 +105,10 @@ class RunSetup(Struct, frozen=True, forbid_unknown_fields=True):
     queue: QueueSetup = field(default_factory=QueueSetup)
     record_s: Positive = 60.0  # of the series that plots show
     longest_factor: Positive = 20.0  # a run that takes so many times the span of its arrivals is given up
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """`settings` as environment variables."""
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.settings.items()
+        }

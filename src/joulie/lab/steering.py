@@ -26,7 +26,7 @@ from joulie.control.twins import under_caps
 from joulie.lab.building import NEVER
 from joulie.lab.cluster import LabCluster
 from joulie.lab.sensing import Sensors
-from joulie.lab.setup import PolicySetup, RunSetup
+from joulie.lab.setup import LAB_POLICIES, PolicySetup, RunSetup
 from joulie.lab.tick_kernel import recap
 from joulie.lab.twinning import TwinWriter
 from joulie.lab.world import WATT, World
@@ -37,7 +37,6 @@ from joulie.settings import ExtenderSettings, OperatorSettings, load
 
 Numbers = NDArray[np.float64]
 START_S = 1_700_000_000.0  # what a run's beginning is called on the calendar; no result depends on it
-LAB_POLICIES = ("none", "uniform")
 _PREPARED = (
     *("points_per_w", "rest_standard", "rest_performance"),
     *("cpu_full_w", "gpu_full_standard_w", "gpu_full_performance_w"),
@@ -57,12 +56,8 @@ class LabSettings:
 
 
 def lab_settings(setup: RunSetup) -> LabSettings:
-    env = {name: _text(value) for name, value in setup.settings.items()} | _policy_env(setup.policy)
+    env = setup.environment | _policy_env(setup.policy)
     return LabSettings(load(OperatorSettings, env), load(ExtenderSettings, env))
-
-
-def _text(value: str | float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _policy_env(policy: PolicySetup) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +12,6 @@ import msgspec
 from msgspec import UNSET
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.errors import InputError
 from joulie.lab.jobs import ANY_MODEL, JobTable
 from joulie.lab.trace_families import HPO, NAMES
 from joulie.lab.trace_records import (
@@ -29,6 +27,7 @@ from joulie.lab.trace_records import (
     WorkloadProfile,
     WorkloadRecord,
 )
+from joulie.lab.whole_files import whole_file
 from joulie.model.names import PERFORMANCE, STANDARD
 
 NAMESPACE = "lab"
@@ -38,22 +37,9 @@ Progress = Callable[[float], None]
 
 
 def write_trace(jobs: JobTable, path: Path, progress: Progress | None = None) -> None:
-    """As JSON Lines; a name that ends in .gz is compressed. What was there before stays until all is written."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-            _write_to(path, jobs, progress)
-            return
-        _write_to(beside, jobs, progress, compress=path.suffix == ".gz")
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _write_to(path: Path, jobs: JobTable, progress: Progress | None, *, compress: bool = False) -> None:
-    with path.open("wb") as file:
+    """As JSON Lines; a name that ends in .gz is compressed, unless it is a device's or a pipe's."""
+    compress = path.suffix == ".gz" and (path.is_file() or not path.exists())
+    with whole_file(path) as file:
         if compress:
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=3, mtime=0) as compressed:
                 write_lines(jobs, compressed, progress)

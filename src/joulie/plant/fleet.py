@@ -24,6 +24,12 @@ REST_PER_CPU_W = 0.135
 REST_PER_GPU_W = 0.5
 
 
+def wall_max_w(machine: Machine) -> float:
+    """What a node draws at the wall with packages and boards at their limits."""
+    cpu_w = machine.cpu.max_w
+    return cpu_w * (1 + REST_PER_CPU_W) + (machine.max_w - cpu_w) * (1 + REST_PER_GPU_W)
+
+
 @dataclass(slots=True)
 class Load:
     """What the nodes work on, all from 0 to 1; one element a node, `gpu` one a board."""

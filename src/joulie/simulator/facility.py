@@ -8,7 +8,7 @@ import numpy as np
 
 from joulie.plant.cooling import Cooling
 from joulie.plant.curves import Numbers
-from joulie.plant.fleet import REST_PER_CPU_W, REST_PER_GPU_W
+from joulie.plant.fleet import wall_max_w
 from joulie.settings import OperatorSettings
 from joulie.simulator.hardware import SimulatedNode
 
@@ -36,7 +36,7 @@ class Facility:
         # Nodes without a rack are counted in one that is not shown.
         self._rack_of = np.asarray([rack_at.get(node.rack, len(self.racks)) for node in nodes], dtype=np.intp)
         self._it_w = np.zeros(len(nodes))
-        self.cooling = Cooling(self._by_zone(np.asarray([_wall_max_w(node) for node in nodes])) * SPARE)
+        self.cooling = Cooling(self._by_zone(np.asarray([wall_max_w(node.machine) for node in nodes])) * SPARE)
         if before is not None:
             self._take_over(before)
 
@@ -79,8 +79,3 @@ class Facility:
             if zone in self.zones:
                 for name in names:
                     getattr(self.cooling, name)[self.zones.index(zone)] = getattr(before.cooling, name)[there]
-
-
-def _wall_max_w(node: SimulatedNode) -> float:
-    cpu_w = node.machine.cpu.max_w
-    return cpu_w * (1 + REST_PER_CPU_W) + (node.machine.max_w - cpu_w) * (1 + REST_PER_GPU_W)
