@@ -28,7 +28,7 @@ from testbed.objects import store
 from testbed.processes import free_port
 
 NODES, PODS = 1_000, 1_500
-ROUNDS = 3  # forth, back and forth
+ROUNDS = 5  # forth, back, forth, …: machines are fast and slow by turns
 SHIPPED = ROOT / "deploy" / "scheduler" / "second-scheduler.yaml"
 ALONE, BARE, JOULIE, PROFILE = "no extender, defaults", "bare extender", "Joulie's extender", "Joulie, shipped profile"
 WAYS = (ALONE, BARE, JOULIE, PROFILE)

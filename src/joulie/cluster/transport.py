@@ -129,7 +129,11 @@ class Transport:
     async def stream(
         self, path: str, query: Mapping[str, str], *, idle_s: float
     ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
-        """An answer without end, in pieces as they arrive; ClusterError when nothing has come for too long."""
+        """An answer without end, in pieces as they arrive; ClusterError when nothing has come for too long.
+
+        What comes while a piece is being dealt with stays with the kernel and is then read at once: whoever takes the
+        time to let hundreds of small pieces come together pays for one.
+        """
         try:
             async with self._within(self._timeout_s):
                 response = await self._open().get(
@@ -141,6 +145,7 @@ class Transport:
             if response.status >= 400:
                 self._refused("GET", path, response, await self._rest(path, response))
             _notice_dead_peers(response)
+            _leave_to_kernel(response)
             async with contextlib.aclosing(self._pieces(path, response, idle_s)) as pieces:
                 yield pieces
         finally:
@@ -171,7 +176,12 @@ class Transport:
                 self._no_answer("GET", path, error, idle_s)
             if not piece:
                 return
+            line = _line_of(response)
+            if line is not None:
+                line.pause_reading()
             yield piece
+            if line is not None and not line.is_closing():
+                line.resume_reading()
 
     async def _rest(self, path: str, response: aiohttp.ClientResponse) -> bytes:
         try:
@@ -258,16 +268,16 @@ def read_status(data: bytes) -> Status:
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
     """Neither the rest of an endless answer nor the other side's goodbye is waited for: it may never come."""
-    transport = response.connection.transport if response.connection is not None else None
-    if transport is not None:
-        transport.abort()
+    line = _line_of(response)
+    if line is not None:
+        line.abort()
     response.close()
 
 
 def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
     """Lets the kernel find out within half a minute that the other machine is gone, which a silent stream cannot."""
-    transport = response.connection.transport if response.connection is not None else None
-    peer = transport.get_extra_info("socket") if transport is not None else None
+    line = _line_of(response)
+    peer = line.get_extra_info("socket") if line is not None else None
     if peer is None:
         return
     with contextlib.suppress(OSError):
@@ -275,6 +285,18 @@ def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
         for option, seconds in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
             if hasattr(socket, option):
                 peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+
+
+def _leave_to_kernel(response: aiohttp.ClientResponse) -> None:
+    """Without this, a TLS connection whose reading pauses goes on waking the process for every piece that comes."""
+    limit = getattr(_line_of(response), "set_read_buffer_limits", None)
+    if limit is not None:
+        limit(high=1, low=0)
+
+
+def _line_of(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
+    """The connection that the answer comes by; none once all of it has come."""
+    return response.connection.transport if response.connection is not None else None
 
 
 def _one_line(text: str) -> str:

@@ -1,7 +1,7 @@
 """Answers to kube-scheduler as bytes: which nodes a pod may use, what each is worth, whom it may displace.
 
-An answer is put together from pieces that were rendered when a node first came, since rendering 5,000 scores anew would
-cost more than computing them.
+An answer is put together from what was rendered when a node first came (`Entries`), or from the bytes of the question:
+rendering 5,000 scores anew would cost more than computing them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from joulie.control.board import ScoreBoard, schedulable_class
 from joulie.control.placement import rejection
 from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, Prepared, score, wire_scores
+from joulie.extender.entries import Entries
 from joulie.extender.foreseen import Foreseen
 from joulie.extender.requests import Question, node_labels
 from joulie.extender.rows import RowTable
@@ -56,20 +57,18 @@ class Answers:
         self._rows = RowTable(board)
         self.foreseen = Foreseen()
         self._score_max = score_max
-        # By row: the piece of an answer that names the node, and whether there is one yet.
-        self._heads: NDArray[np.object_] = np.empty(0, dtype=object)
-        self._rendered: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        self._ends: NDArray[np.object_] = np.array([b"%d}" % points for points in range(score_max + 1)], dtype=object)
-        self._neutral = self._ends[wire_scores(np.array([NEUTRAL_SCORE]), score_max)[0]]
+        self._entries = Entries(board, score_max)
+        self._neutral = int(wire_scores(np.array([NEUTRAL_SCORE]), score_max)[0])
 
     def filter(self, question: Question) -> Filtered:
         """All nodes but those that are eco or draining, if the pod's class is performance.
 
         Displacing pods would not help there, so refused nodes are said to be beyond preemption.
         """
-        pod, pieces = question.pod, question.pieces
-        if pieces is not None and pod.workload_class != PERFORMANCE:
+        pod = question.pod
+        if pod.workload_class != PERFORMANCE and question.is_plain:
             return _named(question.listed, b"{}")
+        pieces = question.pieces
         rows = self._rows.find(pieces) if pieces is not None else None
         if pieces is not None and rows is not None:
             return _without(question.listed, pieces, self._board.columns.class_code[rows])
@@ -93,7 +92,8 @@ class Answers:
         """After a filter's answer: what will be asked next."""
         self.foreseen.expect(question, kept)
         if self.foreseen.worthwhile:
-            next_question = Question(question.pod, question.exists, kept, None)
+            all_kept = kept is question.listed
+            next_question = question if all_kept else Question(question.pod, question.exists, kept, None)
             prepared = self._board.prepared(now_s)
             self.foreseen.put(prepared, self._scored(next_question, prepared))
 
@@ -104,12 +104,11 @@ class Answers:
         if rows is None:
             rows, unknown = self._looked_up(question.names)
         points = wire_scores(scored.score[rows], self._score_max)
-        pieces = [b""] * (2 * len(rows))
-        pieces[::2] = self._heads_of(rows)
-        pieces[1::2] = self._ends[points].tolist()
-        for at in unknown:
-            pieces += (host_piece(question.names[at]), self._neutral)
-        return Scored(b"[" + b"".join(pieces)[1:] + b"]", rows, points, scored.marginal_w)
+        entries = self._entries.of(rows, points)
+        if unknown:
+            strangers = (self._entries.of_unknown(question.names[at], self._neutral) for at in unknown)
+            entries = b"".join((entries, *strangers))
+        return Scored(b"[%b]" % entries[1:], rows, points, scored.marginal_w)
 
     def _looked_up(self, names: list[str]) -> tuple[NDArray[np.intp], list[int]]:
         """The rows of those that are known, in order, and the places of those that are not."""
@@ -128,7 +127,7 @@ class Answers:
 
     def forget(self, row: int) -> None:
         """The row is another node's from now on."""
-        self._rendered[row : row + 1] = False
+        self._entries.forget(row)
 
     def _refused(self, pod: Pod, names: list[str], wholes: list[Raw] | None) -> dict[str, str]:
         """Why the pod may not go there, by name; nodes that came whole and are not known speak by their label."""
@@ -147,18 +146,6 @@ class Answers:
                 refused[names[at]] = reason
         return refused
 
-    def _heads_of(self, rows: NDArray[np.intp]) -> list[bytes]:
-        missing = len(self._board.updated_s) - len(self._heads)
-        if missing > 0:
-            self._heads = np.append(self._heads, np.full(missing, b"", dtype=object))
-            self._rendered = np.append(self._rendered, np.zeros(missing, dtype=np.bool_))
-        if not self._rendered[rows].all():
-            for row in rows[~self._rendered[rows]].tolist():
-                self._heads[row] = host_piece(self._board.names[row])
-            self._rendered[rows] = True
-        found: list[bytes] = self._heads[rows].tolist()
-        return found
-
 
 def _named(kept: bytes, refused: bytes) -> Filtered:
     return Filtered(b"".join((b'{"Nodes":null,"NodeNames":', kept, _FILTER_END, refused, b"}")), kept)
@@ -173,11 +160,6 @@ def _without(listed: bytes, names: list[bytes], codes: NDArray[np.int8]) -> Filt
     reasons = _REFUSED_ENDS[codes[hit]].tolist()
     refused = b',"'.join(map(add, compress(names, hit.tolist()), reasons))
     return _named(b'["%b"]' % kept if kept else b"[]", b'{"%b}' % refused)
-
-
-def host_piece(name: str) -> bytes:
-    """The beginning of a node's entry in an answer, with the comma that parts it from the one before."""
-    return b',{"Host":%b,"Score":' % msgspec.json.encode(name)
 
 
 def _enclosed(head: bytes, items: Sequence[Raw], tail: bytes) -> bytes:

@@ -7,7 +7,7 @@ decoded: their names are read, and a filter hands their bytes back as they came.
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -19,6 +19,7 @@ from joulie.model.snapshot import Pod
 
 T = TypeVar("T")
 UNNAMED = "unnamed"  # a pod that somebody posts by hand need not have a name
+MOST_REMEMBERED_BYTES = 1 << 16  # of a pod
 _NULL = b"null"
 _ABSENT = Raw(_NULL)
 
@@ -62,14 +63,16 @@ class Question:
         self.exists = exists  # an API server has given the pod its UID
         self.listed = listed  # the names as they came; empty with whole nodes
         self.wholes = wholes
-        self._is_plain = wholes is None and _is_plain(listed)
-        if not self._is_plain:
-            _ = self.names  # whatever is wrong with them is said before anything else
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the names stand between commas and quotes as kube-scheduler writes them."""
+        return self.wholes is None and _is_plain(self.listed)
 
     @cached_property
     def pieces(self) -> list[bytes] | None:
         """The names without decoding; None where that would not do."""
-        return self.listed[2:-2].split(_BETWEEN) if self._is_plain else None
+        return self.listed[2:-2].split(_BETWEEN) if self.is_plain else None
 
     @cached_property
     def names(self) -> list[str]:
@@ -91,8 +94,8 @@ _NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
 def read_question(body: bytes) -> Question:
     """The pod and its candidates; nodes that came whole are kept to be handed back."""
     asked = typed(_BODY, body, "the request")
-    asking = _pod_object(_first(_present(asked.pod_capital), _present(asked.pod_lower)), "Pod")
-    pod, exists = _to_pod(asking, "Pod"), bool(asking.metadata.uid)
+    raw = bytes(_first(_present(asked.pod_capital), _present(asked.pod_lower)) or b"")
+    pod, exists = _asking(raw) if len(raw) > MOST_REMEMBERED_BYTES else _asking_again(raw)
     names = _first(_present(asked.names_capital), _present(asked.names_camel), _present(asked.names_lower))
     if names is not None:
         return Question(pod, exists, bytes(names), None)
@@ -100,6 +103,15 @@ def read_question(body: bytes) -> Question:
     if nodes is None:
         raise BadRequestError("NodeNames and Nodes are both missing: there is nothing to choose from")
     return Question(pod, exists, b"", nodes.items or [])
+
+
+def _asking(raw: bytes) -> tuple[Pod, bool]:
+    """The pod, and whether it exists."""
+    asking = _pod_object(raw or None, "Pod")
+    return _to_pod(asking, "Pod"), bool(asking.metadata.uid)
+
+
+_asking_again = lru_cache(maxsize=2)(_asking)  # kube-scheduler asks about each pod twice, in the same words
 
 
 def _is_plain(listed: bytes) -> bool:

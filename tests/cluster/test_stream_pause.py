@@ -1,0 +1,78 @@
+"""Whoever lets small pieces of a watch come together is woken once for many, in the clear and with TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import socket
+import ssl
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from joulie.cluster.credentials import Credentials
+from joulie.cluster.transport import Transport
+from testbed.certificates import write_certificates
+
+LINES = 200
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+
+
+class CountingSelector(selectors.DefaultSelector):
+    """Counts how often something was there to be read or written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.woken = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(timeout)
+        self.woken += bool(ready)
+        return ready
+
+
+def send_lines(listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+    """One client gets lines, each in a packet of its own."""
+    plain, _ = listener.accept()
+    with tls.wrap_socket(plain, server_side=True) if tls else plain as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.recv(65536)
+        client.sendall(HEAD)
+        for number in range(LINES):
+            client.sendall(b"%d\n" % number)
+            time.sleep(0.002)
+
+
+async def read_slowly(url: str, tls: ssl.SSLContext | None) -> bytes:
+    transport = Transport(Credentials(url, ssl_context=tls))
+    heard = b""
+    try:
+        async with transport.stream("/watch", {}, idle_s=10.0) as pieces:
+            async for piece in pieces:
+                heard += piece
+                await asyncio.sleep(0.1)
+    finally:
+        await transport.close()
+    return heard
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_what_comes_while_a_piece_is_dealt_with_wakes_nobody(scheme: str, tmp_path: Path) -> None:
+    ours = theirs = None
+    if scheme == "https":
+        files = write_certificates(tmp_path)
+        ours = ssl.create_default_context(cafile=str(files.ca))
+        theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        theirs.load_cert_chain(files.server, files.server_key)
+    selector = CountingSelector()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=send_lines, args=(listener, theirs))
+        server.start()
+        url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+            heard = runner.run(read_slowly(url, ours))
+        server.join()
+    assert heard.split() == [b"%d" % number for number in range(LINES)]
+    assert selector.woken < LINES / 4
