@@ -33,7 +33,7 @@ def put(extender: Extender, resource: object, body: Body) -> None:
 
 
 def asked(names: list[str], asking: Body) -> Question:
-    return read_question(msgspec.json.encode({"Pod": asking, "NodeNames": names}))
+    return read_question(msgspec.json.encode({"Pod": asking, "NodeNames": names}), keep_nodes=False)
 
 
 def filtered(extender: Extender, question: Question) -> list[str]:
@@ -106,5 +106,9 @@ def test_names_of_any_form_are_read_as_they_are(names: list[str]) -> None:
     "listed", ['["a",["b"],"c"]', '["a",1]', "[1]", '{"a":"b"}', '"a"', '["a",{"b":"c"}]', '["a",null]']
 )
 def test_what_is_no_list_of_names_is_refused(listed: str) -> None:
+    answers = knowing(5).answers
+    body = b'{"Pod":%b,"NodeNames":%b}' % (msgspec.json.encode(pod()), listed.encode())
     with pytest.raises(ValueError, match="NodeNames"):
-        read_question(b'{"Pod":%b,"NodeNames":%b}' % (msgspec.json.encode(pod()), listed.encode()))
+        answers.filter(read_question(body, keep_nodes=True))
+    with pytest.raises(ValueError, match="NodeNames"):
+        answers.prioritize(read_question(body, keep_nodes=False), 0.0)

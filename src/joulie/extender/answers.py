@@ -93,7 +93,7 @@ class Answers:
         self.foreseen.expect(question, kept)
         if self.foreseen.worthwhile:
             all_kept = kept is question.listed
-            next_question = question if all_kept else Question(question.pod, question.exists, kept, None)
+            next_question = question if all_kept else Question(question.pod, question.exists, kept)
             prepared = self._board.prepared(now_s)
             self.foreseen.put(prepared, self._scored(next_question, prepared))
 

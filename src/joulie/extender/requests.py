@@ -43,31 +43,61 @@ class _Wholes(Struct):
     items: list[Raw] | None = None
 
 
-class _Body(Struct):
-    """The body; an absent or null part is None, and the first spelling that is there counts."""
+class _Name(Struct, gc=False):
+    name: str
+
+
+class _Head(Struct, gc=False):
+    metadata: _Name
+
+
+class _Heads(Struct):
+    items: list[_Head] | None = None
+
+
+class _Asked(Struct):
+    """The body but for whole nodes; an absent or null part is None, and the first spelling that is there counts."""
 
     pod_capital: Raw = field(name="Pod", default=_ABSENT)
     pod_lower: Raw = field(name="pod", default=_ABSENT)
     names_capital: Raw = field(name="NodeNames", default=_ABSENT)
     names_camel: Raw = field(name="nodeNames", default=_ABSENT)
     names_lower: Raw = field(name="nodenames", default=_ABSENT)
+
+
+class _AskedWhole(_Asked):
     nodes_capital: _Wholes | None = field(name="Nodes", default=None)
     nodes_lower: _Wholes | None = field(name="nodes", default=None)
+
+
+class _AskedNamed(_Asked):
+    """Of whole nodes their names alone: to read those on the way costs less than to look for them afterwards."""
+
+    nodes_capital: _Heads | None = field(name="Nodes", default=None)
+    nodes_lower: _Heads | None = field(name="nodes", default=None)
 
 
 class Question:
     """A pod and its candidates: names, or whole nodes as bytes."""
 
-    def __init__(self, pod: Pod, exists: bool, listed: bytes, wholes: list[Raw] | None) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        exists: bool,
+        listed: bytes = b"",
+        wholes: list[Raw] | None = None,
+        heads: list[_Head] | None = None,
+    ) -> None:
         self.pod = pod
         self.exists = exists  # an API server has given the pod its UID
         self.listed = listed  # the names as they came; empty with whole nodes
         self.wholes = wholes
+        self._heads = heads
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether the names stand between commas and quotes as kube-scheduler writes them."""
-        return self.wholes is None and _is_plain(self.listed)
+        return _is_plain(self.listed)
 
     @cached_property
     def pieces(self) -> list[bytes] | None:
@@ -77,12 +107,15 @@ class Question:
     @cached_property
     def names(self) -> list[str]:
         """The candidates; where they came by name, many answers do without."""
+        if self._heads is not None:
+            return [head.metadata.name for head in self._heads]
         if self.wholes is not None:
             return [_name(whole) for whole in self.wholes]
         return typed(_NAMES, self.listed, "NodeNames")
 
 
-_BODY = msgspec.json.Decoder(_Body)
+_WHOLE = msgspec.json.Decoder(_AskedWhole)
+_NAMED = msgspec.json.Decoder(_AskedNamed)
 _POD = msgspec.json.Decoder(PodObject)
 _NAMES = msgspec.json.Decoder(list[str])
 _BETWEEN = b'","'
@@ -91,18 +124,19 @@ _NODE_HEAD = msgspec.json.Decoder(_NodeHead)
 _NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
 
 
-def read_question(body: bytes) -> Question:
-    """The pod and its candidates; nodes that came whole are kept to be handed back."""
-    asked = typed(_BODY, body, "the request")
+def read_question(body: bytes, *, keep_nodes: bool) -> Question:
+    """The pod and its candidates; nodes that came whole can be kept to be handed back."""
+    asked = typed(_WHOLE, body, "the request") if keep_nodes else typed(_NAMED, body, "the request")
     raw = bytes(_first(_present(asked.pod_capital), _present(asked.pod_lower)) or b"")
     pod, exists = _asking(raw) if len(raw) > MOST_REMEMBERED_BYTES else _asking_again(raw)
     names = _first(_present(asked.names_capital), _present(asked.names_camel), _present(asked.names_lower))
     if names is not None:
-        return Question(pod, exists, bytes(names), None)
-    nodes = _first(asked.nodes_capital, asked.nodes_lower)
-    if nodes is None:
-        raise BadRequestError("NodeNames and Nodes are both missing: there is nothing to choose from")
-    return Question(pod, exists, b"", nodes.items or [])
+        return Question(pod, exists, bytes(names))
+    if isinstance(asked, _AskedWhole) and (nodes := _first(asked.nodes_capital, asked.nodes_lower)) is not None:
+        return Question(pod, exists, wholes=nodes.items or [])
+    if isinstance(asked, _AskedNamed) and (named := _first(asked.nodes_capital, asked.nodes_lower)) is not None:
+        return Question(pod, exists, heads=named.items or [])
+    raise BadRequestError("NodeNames and Nodes are both missing: there is nothing to choose from")
 
 
 def _asking(raw: bytes) -> tuple[Pod, bool]:

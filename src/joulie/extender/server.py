@@ -22,6 +22,7 @@ from joulie.logs import Log
 from joulie.settings import ExtenderSettings
 
 PIECE_BYTES = 1 << 20
+READ_AHEAD_BYTES = 4 << 20  # else reading pauses and goes on for each quarter of a megabyte
 JSON, TEXT = "application/json", "text/plain"
 PAGE_PAUSE_S = 0.001  # a scrape may take its time, a request meets one piece of it or two
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -73,6 +74,7 @@ class Service:
             keepalive_timeout=IDLE_S,
             lingering_time=1.0,
             auto_decompress=False,
+            read_bufsize=READ_AHEAD_BYTES,
             head_timeout_s=self._settings.request_timeout_s * 10,
         )
 
@@ -124,7 +126,7 @@ class Service:
     async def _filter(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
         started = time.perf_counter()
-        question = read_question(body)
+        question = read_question(body, keep_nodes=True)
         answer = self._answers.filter(question)
         took_s = time.perf_counter() - started
         self._afterwards(self._filtered, question, answer.kept, took_s)
@@ -138,7 +140,7 @@ class Service:
     async def _prioritize(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
         started = time.perf_counter()
-        question = read_question(body)
+        question = read_question(body, keep_nodes=False)
         now_s = self._now_s()
         self._expected.expire(now_s)
         scored = self._answers.prioritize(question, now_s)
