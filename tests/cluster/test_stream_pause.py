@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import selectors
 import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from joulie.cluster.credentials import Credentials
+from joulie.cluster.port import ClusterError
 from joulie.cluster.transport import Transport
 from testbed.certificates import write_certificates
+from tests.cluster.cutting_server import cutting_server
 
 LINES = 200
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
@@ -31,6 +35,14 @@ class CountingSelector(selectors.DefaultSelector):
         ready = super().select(timeout)
         self.woken += bool(ready)
         return ready
+
+
+def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A client's and a server's."""
+    files = write_certificates(folder)
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(files.server, files.server_key)
+    return ssl.create_default_context(cafile=str(files.ca)), theirs
 
 
 def send_lines(listener: socket.socket, tls: ssl.SSLContext | None) -> None:
@@ -60,12 +72,7 @@ async def read_slowly(url: str, tls: ssl.SSLContext | None) -> bytes:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_what_comes_while_a_piece_is_dealt_with_wakes_nobody(scheme: str, tmp_path: Path) -> None:
-    ours = theirs = None
-    if scheme == "https":
-        files = write_certificates(tmp_path)
-        ours = ssl.create_default_context(cafile=str(files.ca))
-        theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        theirs.load_cert_chain(files.server, files.server_key)
+    ours, theirs = contexts(tmp_path) if scheme == "https" else (None, None)
     selector = CountingSelector()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = threading.Thread(target=send_lines, args=(listener, theirs))
@@ -76,3 +83,31 @@ def test_what_comes_while_a_piece_is_dealt_with_wakes_nobody(scheme: str, tmp_pa
         server.join()
     assert heard.split() == [b"%d" % number for number in range(LINES)]
     assert selector.woken < LINES / 4
+
+
+@pytest.mark.slow
+def test_a_stream_that_is_cut_in_any_way_ends_for_whoever_takes_their_time(tmp_path: Path) -> None:
+    ours, theirs = contexts(tmp_path)
+    luck, ends = random.Random(2), Counter[str]()
+
+    async def follow(transport: Transport) -> None:
+        for _ in range(50):
+            try:
+                async with asyncio.timeout(20), transport.stream("/watch", {}, idle_s=60.0) as pieces:
+                    async for _ in pieces:
+                        await asyncio.sleep(luck.choice([0.0, 0.001, 0.02]))
+                ends["whole"] += 1
+            except ClusterError:
+                ends["cut"] += 1
+
+    async def many(port: int) -> None:
+        transport = Transport(Credentials(f"https://127.0.0.1:{port}", ssl_context=ours))
+        try:
+            await asyncio.gather(*(follow(transport) for _ in range(8)))
+        finally:
+            await transport.close()
+
+    with cutting_server(theirs, seed=1) as port:
+        asyncio.run(many(port))
+    assert ends.total() == 400
+    assert min(ends["whole"], ends["cut"]) > 40

@@ -176,8 +176,8 @@ class Transport:
                 self._no_answer("GET", path, error, idle_s)
             if not piece:
                 return
-            line = _line_of(response)
-            if line is not None:
+            line = _line_of(response)  # asked anew each time: once the answer has ended it may be another's
+            if line is not None and not line.is_closing():
                 line.pause_reading()
             yield piece
             if line is not None and not line.is_closing():
