@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from joulie.lab.engine import simulate
+from joulie.lab.experiment import Case
+from joulie.lab.explaining import explain
+from joulie.lab.setup import ClusterSetup, NodeGroup, QueueSetup, RunSetup
+from joulie.lab.trace_reading import jobs_of
+from joulie.lab.trace_setup import TraceSetup
 from tests.cli_runner import joulie
 
 FILE = """
@@ -47,6 +54,18 @@ def test_the_chosen_node_is_the_best_of_those_that_had_room(file: Path) -> None:
     assert chosen[0]["points"] == max(candidate["points"] for candidate in placed["best"])
     assert sum(placed["reasons"].values()) == 6
     assert told["startS"] == placed["timeS"]
+
+
+def test_to_look_at_a_job_does_not_change_when_it_ran() -> None:
+    cluster = ClusterSetup([NodeGroup(8), NodeGroup(3, gpu="H100 SXM", gpus=8)])
+    case = Case("", "", RunSetup(cluster=cluster, queue=QueueSetup(depth=3)), TraceSetup(hours=4, load=1.2))
+    jobs = jobs_of(case.trace, 2, cluster)
+    outcome = simulate(case.setup, jobs, 2)
+    passing = np.flatnonzero(outcome.backfilled)
+
+    for job in passing[:: len(passing) // 4].tolist():
+        told = explain(case, 2, jobs.id_of(job))
+        assert (told.start_s, told.end_s) == (outcome.start_s[job], outcome.end_s[job])
 
 
 @pytest.mark.parametrize("variant", ["none", "static", "packed"])

@@ -8,7 +8,8 @@ from joulie.lab.compiling import compiled
 from joulie.lab.ends_kernel import drop_end, put_end
 from joulie.lab.memory_kernel import jobs_of, nodes_of, pods_of, run_of, shapes_of, waking_of
 from joulie.lab.power_kernel import refresh, set_end, set_pace
-from joulie.lab.ranking_kernel import pod_power_w, touch
+from joulie.lab.ranking_kernel import pod_power_w, set_recent
+from joulie.lab.trees_kernel import touch
 from joulie.lab.world import DONE, NOBODY, RUNNING, STARTING, WATT, World
 
 
@@ -32,7 +33,7 @@ def bind(world: World, pod: int, node: int) -> None:
     pods[pod].added = int(np.rint(watts * WATT))
     nodes[node].bound += pods[pod].added
     if run.counts_recent:
-        nodes[node].recent += pods[pod].added
+        set_recent(world, node, nodes[node].recent + pods[pod].added)
     pods[pod].bound_in = run.tick
     pods[pod].node = node
     head = nodes[node].first_pod
@@ -54,7 +55,7 @@ def unbind(world: World, pod: int) -> None:
     nodes[node].performance_pods -= shapes[shape].performance
     nodes[node].bound -= pods[pod].added
     if run.counts_recent and pods[pod].bound_in == run.tick:
-        nodes[node].recent -= pods[pod].added
+        set_recent(world, node, nodes[node].recent - pods[pod].added)
     before, after = pods[pod].before, pods[pod].after
     if before != NOBODY:
         pods[before].after = after
@@ -106,6 +107,9 @@ def start(world: World, job: int, passed: bool) -> None:
         ready_s = max(ready_s, nodes_of(world)[pods_of(world)[pod].node].ready_s)
     jobs[job].backfilled = passed
     jobs[job].expected_end_s = ready_s + bound_s(world, job) * run.estimate_factor
+    for pod in range(jobs[job].first_pod, jobs[job].last_pod):
+        node = pods_of(world)[pod].node
+        nodes_of(world)[node].soonest_end_s = min(nodes_of(world)[node].soonest_end_s, jobs[job].expected_end_s)
     if ready_s > run.now_s:
         jobs[job].state = STARTING
         jobs[job].end_s = ready_s
@@ -122,6 +126,7 @@ def begin(world: World, job: int) -> None:
     jobs[job].start_s = jobs[job].since_s = now_s
     run_of(world).running += 1
     for pod in range(first, last):
+        pods[pod].runs = True
         nodes[pods[pod].node].load += pods[pod].load
     for pod in range(first, last):
         node = pods[pod].node

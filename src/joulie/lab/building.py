@@ -8,7 +8,8 @@ from joulie.control.scoring import CLASS_CODES
 from joulie.control.survey import MachineColumns
 from joulie.lab import world as w
 from joulie.lab.cluster import LabCluster
-from joulie.lab.jobs import JobTable
+from joulie.lab.filling_kernel import fill_records
+from joulie.lab.jobs import ANY_MODEL, JobTable
 from joulie.lab.setup import RunSetup
 from joulie.lab.shapes import Shapes, shapes_of
 from joulie.model.names import PERFORMANCE
@@ -30,7 +31,11 @@ def build_world(
     marginal: MarginalSettings,
     outside_c: w.Numbers,
     seed: int,
+    *,
+    reference_s: w.Numbers,
+    one_class: bool,
 ) -> w.World:
+    """`one_class`: all nodes are performance nodes for ever."""
     shapes, count = shapes_of(jobs), len(cluster)
     ranking = _RANKINGS.get(setup.scheduler, w.GIVEN)
     curves = list(dict.fromkeys([BOARD_SHAPE, *(machine.cpu.shape for machine in cluster.machines)]))
@@ -44,27 +49,37 @@ def build_world(
     nodes = _nodes(setup, cluster, jobs, marginal, curves)
     world = w.World(
         nodes=nodes,
-        pods=_pods(jobs, shapes),
-        jobs=_jobs(jobs, shapes),
-        shapes=_shapes(jobs, shapes),
-        kinds=_kinds(jobs, shapes),
+        pods=np.zeros(jobs.pods, w.POD),
+        jobs=np.zeros(len(jobs), w.JOB),
+        shapes=_shapes(shapes, nodes),
+        kinds=_kinds(shapes),
         zones=_zones(setup, cluster),
         run=_run(setup, nodes, ranking, seed),
         leaf=np.full((len(shapes.mcores), count if kept else 0), -np.inf),
-        best=np.zeros((len(shapes.mcores), 2 * half if kept else 2), np.int32),
+        best=np.full((len(shapes.mcores), 2 * half if kept else 2), w.NOBODY, np.int32),
         slots_on=np.zeros((len(shapes.mcores), count if kept else 0), np.int32),
         given=np.zeros((len(shapes.mcores), count) if ranking == w.GIVEN else (0, 0)),
+        best_value=np.full((len(shapes.mcores), 2 * half if kept else 2), -np.inf),
+        firsts=np.full(shapes.kinds, w.NONE, np.int32),
+        cursors=np.full(shapes.kinds, w.NONE, np.int32),
         ends=nobody(len(jobs)),
+        ends_s=np.zeros(len(jobs)),
+        place=nobody(len(jobs)),
         waking=nobody(count),
         masked=nobody(count),
         reserved_nodes=nobody(count),
-        change=np.zeros(max(1024, count), np.int32),
+        change=np.zeros(1 << (max(1024, count) - 1).bit_length(), np.int32),
         outside_c=outside_c,
         curves=np.array([table.starts, table.rises]),
         sweeps=_sweeps(),
         addresses=np.zeros((0, 0), np.int64),
+        address=0,
     )
-    return w.with_addresses(world)
+    world = w.with_addresses(world)
+    fill_records(world, jobs, shapes, reference_s)
+    if one_class and ranking in (w.LEAST, w.MOST):
+        _share_trees(world.shapes)
+    return world
 
 
 def _nodes(
@@ -91,7 +106,7 @@ def _nodes(
     nodes["first_pod"] = w.NOBODY
     nodes["class_code"] = CLASS_CODES[PERFORMANCE]
     nodes["frequency"] = 1.0
-    nodes["ready_s"] = -np.inf
+    nodes["ready_s"], nodes["soonest_end_s"] = -np.inf, np.inf
     nodes["budget_w"] = 1.0
     nodes["cpu_plain_w"] = marginal.cpu_coeff * columns.cpu_max_w
     nodes["gpu_plain_standard_w"] = marginal.gpu_coeff_standard * columns.gpu_max_w
@@ -107,51 +122,36 @@ def _sweeps() -> w.Numbers:
     return np.array([[[*row, *[row[-1]] * (size - len(row))] for row in sweep] for sweep in rows])
 
 
-def _pods(jobs: JobTable, shapes: Shapes) -> w.Records:
-    pods = np.zeros(jobs.pods, w.POD)
-    pods["job"], pods["shape"] = jobs.job_of_pod, shapes.of_pod
-    for link in ("node", "after", "before", "bound_in"):
-        pods[link] = w.NOBODY
-    pods["load"] = np.rint(shapes.mcores[shapes.of_pod] * jobs.cpu_utilisation * w.LOAD)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pods["cpu_rate"] = np.where(jobs.cpu_units > 0, jobs.cores / jobs.cpu_units, np.inf)
-        pods["gpu_rate"] = np.where(jobs.gpu_units > 0, jobs.gpus / jobs.gpu_units, np.inf)
-    for name in ("gpu_utilisation", "memory_intensity", "io_intensity", "feed_intensity"):
-        pods[name] = getattr(jobs, name)
-    pods["cpu_sensitivity"], pods["gpu_sensitivity"] = jobs.cpu_sensitivity, jobs.gpu_sensitivity
-    return pods
-
-
-def _jobs(jobs: JobTable, shapes: Shapes) -> w.Records:
-    records = np.zeros(len(jobs), w.JOB)
-    records["submit_s"], records["reference_s"] = jobs.submit_s, jobs.reference_s
-    records["first_pod"], records["last_pod"] = jobs.first_pod[:-1], jobs.first_pod[1:]
-    records["kind"] = shapes.kind_of_job
-    records["start_s"] = records["end_s"] = np.nan
-    records["left"] = 1.0
-    for link in ("next_waiting", "previous_waiting", "place"):
-        records[link] = w.NOBODY
-    return records
-
-
-def _shapes(jobs: JobTable, shapes: Shapes) -> w.Records:
+def _shapes(shapes: Shapes, nodes: w.Records) -> w.Records:
     records = np.zeros(len(shapes.mcores), w.SHAPE)
     for name in ("mcores", "gpus", "gpu_model", "performance"):
         records[name] = getattr(shapes, name)
     records["seen"], records["given_at"] = NEVER, NEVER
-    counts = np.diff(jobs.first_pod)
-    records["in_gangs"][shapes.of_pod[np.repeat(counts > 1, counts)]] = True
+    records["like"] = np.arange(len(records))
+    machines, sort_of_node = np.unique(nodes[["gpu_model", "takes_cpu_work", "mcores", "gpus"]], return_inverse=True)
+    for shape in records:
+        takes = machines["takes_cpu_work"] if shape["gpus"] == 0 else _is_model(machines, shape["gpu_model"])
+        takes = takes & (machines["mcores"] >= shape["mcores"]) & (machines["gpus"] >= shape["gpus"])
+        able = np.flatnonzero(takes[sort_of_node])
+        shape["first_node"], shape["last_node"] = (able[0], able[-1] + 1) if able.size else (0, 0)
     return records
 
 
-def _kinds(jobs: JobTable, shapes: Shapes) -> w.Records:
+def _is_model(machines: w.Records, model: int) -> w.Flags:
+    return np.full(len(machines), True) if model == ANY_MODEL else machines["gpu_model"] == model
+
+
+def _share_trees(shapes: w.Records) -> None:
+    """Where a pod's class decides nothing."""
+    _, first, alike = np.unique(shapes[["mcores", "gpus", "gpu_model"]], return_index=True, return_inverse=True)
+    shapes["like"] = first[alike]
+    shapes["in_gangs"] = np.bincount(alike, shapes["in_gangs"])[alike] > 0
+
+
+def _kinds(shapes: Shapes) -> w.Records:
     records = np.zeros(shapes.kinds, w.KIND)
-    for link in ("first", "last", "cursor"):
-        records[link] = w.NOBODY
+    records["last"] = w.NOBODY
     records["fails_at"] = NEVER
-    if len(jobs):
-        of_jobs = np.add.reduceat(jobs.performance.astype(np.int64), jobs.first_pod[:-1])
-        records["performance"][shapes.kind_of_job] = of_jobs
     return records
 
 
@@ -178,8 +178,9 @@ def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int) -> w.Record
         run[name] = getattr(plant, name)
     run["slowest_core"] = nodes["core_speed"].min()
     run["slowest_gpu"] = nodes["gpu_speed"][has_gpu].min() if has_gpu.any() else 1.0
-    for name in ("newcomer", "asks_shape", "probe_job", "reserved_for"):
+    for name in ("newcomer", "asks_shape", "probe_job", "reserved_for", "last_in_queue"):
         run[name] = w.NOBODY
+    run["first_in_queue"] = w.NONE
     run["counts_recent"] = True
     run["score_max"] = 100
     return run

@@ -69,18 +69,23 @@ class Simulation:
         settings = lab_settings(setup)
         self.cluster: LabCluster = lab_cluster(setup.cluster, catalogue, settings.operator.decision.hardware)
         span_s = float(jobs.submit_s[-1]) if len(jobs) else 0.0
-        longest_s = float(jobs.reference_s.max()) if len(jobs) else 0.0
+        reference_s = jobs.reference_s
+        longest_s = float(reference_s.max()) if len(jobs) else 0.0
         self._give_up_s = setup.longest_factor * max(span_s, longest_s, 3600.0)
         steps = int(min(self._give_up_s / setup.plant.step_s + 2, MOST_WEATHER))
         weather_c = outside_c(setup.weather, seed, steps, setup.plant.step_s)
-        self.world = build_world(setup, self.cluster, jobs, settings.operator.decision.marginal, weather_c, seed)
+        one_class = policy is None and setup.policy.name in LAB_POLICIES
+        marginal = settings.operator.decision.marginal
+        self.world = build_world(
+            setup, self.cluster, jobs, marginal, weather_c, seed, reference_s=reference_s, one_class=one_class
+        )
         self.steering = Steering(setup, self.cluster, self.world, seed, policy)
         self._observer = observer or Observer()
         self.world.run["probe_job"] = self._observer.probe_job
         self.world.run["probe_from_s"] = self._observer.probe_from_s
         ranking = int(self.world.run["ranking"][0])
         self._ranker: Ranker | None = ranker(setup.scheduler) if ranking == GIVEN else None
-        self._ticks = ranking in (GIVEN, JOULIE) or policy is not None or setup.policy.name not in LAB_POLICIES
+        self._ticks = ranking in (GIVEN, JOULIE) or not one_class
         self._recorder = Recorder(self.world, self.steering)
 
     def run(self, progress: Progress | None = None) -> Outcome:

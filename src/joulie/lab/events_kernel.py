@@ -6,11 +6,12 @@ import numpy as np
 
 from joulie.lab.binding_kernel import begin, end
 from joulie.lab.compiling import compiled, entry
-from joulie.lab.memory_kernel import ends_of, jobs_of, nodes_of, run_of, waking_of
+from joulie.lab.looking_kernel import look_at, look_at_all
+from joulie.lab.memory_kernel import ends_of, ends_s_of, jobs_of, nodes_of, run_of, waking_of
 from joulie.lab.plant_kernel import plant_step
 from joulie.lab.power_kernel import refresh
-from joulie.lab.queue_kernel import ASKS, enqueue, look_at, look_at_all
-from joulie.lab.ranking_kernel import touch
+from joulie.lab.queue_kernel import ASKS, enqueue
+from joulie.lab.trees_kernel import touch
 from joulie.lab.world import NOBODY, STARTING, World
 
 REACHED, ASKED, FINISHED = range(3)  # why a run pauses
@@ -32,7 +33,7 @@ def move_on(world: World, until_s: float) -> int:
         if run_of(world).done == total:
             return FINISHED
         arrival_s = jobs[run_of(world).next_arrival].submit_s if run_of(world).next_arrival < total else np.inf
-        end_s = jobs[ends_of(world)[0]].end_s if run_of(world).ends_count > 0 else np.inf
+        end_s = ends_s_of(world)[0] if run_of(world).ends_count > 0 else np.inf
         wake_s = np.inf
         if run_of(world).waking_count > 0:
             wake_s = nodes_of(world)[waking_of(world)[run_of(world).waking_from]].ready_s

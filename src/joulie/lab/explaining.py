@@ -1,4 +1,4 @@
-"""Why a job ran where and when it did: the run again, stopped when the job came and just before it was placed."""
+"""Why a job ran where and when it did: the run again, up to when the job came and to just before it was placed."""
 
 from __future__ import annotations
 
@@ -72,36 +72,43 @@ class Explained(Struct, frozen=True, rename="camel"):
 
 
 def explain(case: Case, seed: int, name: str) -> Explained:
-    """Runs the case twice: the second time it is known when to look."""
+    """Runs the case once as it is, and twice up to a moment: to stop a run and let it go on could change its course."""
     catalogue = catalogue_of(case)
     jobs = jobs_of(case.trace, seed, case.setup.cluster, catalogue, Remarks(skip_bad=case.trace.skip_bad))
     job = _find(jobs, name)
     with importable(case.folder), contained():
-        first = _Look(case, seed, jobs, job, 0.0)
+        outcome = _simulation(case, seed, jobs).run()
         woken_s = case.setup.plant.wake_s if case.setup.plant.sleep else 0.0
-        placed_s = max(float(jobs.submit_s[job]), float(first.outcome.start_s[job]) - woken_s)
-        second = _Look(case, seed, jobs, job, placed_s)
-    return _told(case, jobs, job, second.outcome, first.moment, second.moment)
+        placed_s = max(float(jobs.submit_s[job]), float(outcome.start_s[job]) - woken_s)
+        came, placed = (_moment_from(case, seed, jobs, job, from_s) for from_s in (0.0, placed_s))
+    return _told(case, jobs, job, outcome, came, placed)
 
 
-class _Look:
-    """A run that stops once, when the job is looked at, and goes on."""
+class _SeenError(Exception):
+    """Ends a run that has come far enough."""
 
-    def __init__(self, case: Case, seed: int, jobs: JobTable, job: int, from_s: float) -> None:
-        self.moment: Moment | None = None
-        self._job = job
-        self._simulation = Simulation(
-            case.setup,
-            jobs,
-            seed,
-            catalogue=catalogue_of(case),
-            policy=given_policy(case.setup.policy.name),
-            observer=Observer(placed=self._see, probe_job=job, probe_from_s=from_s),
-        )
-        self.outcome = self._simulation.run()
+    def __init__(self, moment: Moment) -> None:
+        super().__init__()
+        self.moment = moment
 
-    def _see(self, now_s: float, world: World) -> None:
-        self.moment = _moment(now_s, world, self._job, self._simulation.cluster.names)
+
+def _moment_from(case: Case, seed: int, jobs: JobTable, job: int, from_s: float) -> Moment | None:
+    """When the job is first looked at from then on; None where it never is."""
+
+    def see(now_s: float, world: World) -> None:
+        raise _SeenError(_moment(now_s, world, job, simulation.cluster.names))
+
+    simulation = _simulation(case, seed, jobs, Observer(placed=see, probe_job=job, probe_from_s=from_s))
+    try:
+        simulation.run()
+    except _SeenError as seen:
+        return seen.moment
+    return None
+
+
+def _simulation(case: Case, seed: int, jobs: JobTable, observer: Observer | None = None) -> Simulation:
+    policy = given_policy(case.setup.policy.name)
+    return Simulation(case.setup, jobs, seed, catalogue=catalogue_of(case), policy=policy, observer=observer)
 
 
 def _find(jobs: JobTable, name: str) -> int:

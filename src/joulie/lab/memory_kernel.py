@@ -18,7 +18,7 @@ from joulie.lab.world import JOB, KIND, NODE, POD, RUN, SHAPE, ZONE, Codes, Inte
 
 carray = numba.carray  # type: ignore[attr-defined]
 FLOAT, CODE, WHOLE = np.float64, np.int32, np.int64
-ROWS, COLUMNS = len(World._fields) - 1, 4  # address and shape
+ROWS, COLUMNS = len(World._fields) - 2, 4  # address and shape
 
 
 def _pointer(_: Any, address: Any) -> Any:
@@ -106,48 +106,78 @@ def given_of(world: World) -> Numbers:
 
 
 @compiled
-def ends_of(world: World) -> Codes:
+def best_value_of(world: World) -> Numbers:
     at = row(world, 11)
-    return carray(pointer(at[0]), at[1], CODE)
+    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
 
 
 @compiled
-def waking_of(world: World) -> Codes:
+def firsts_of(world: World) -> Codes:
     at = row(world, 12)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def masked_of(world: World) -> Codes:
+def cursors_of(world: World) -> Codes:
     at = row(world, 13)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def reserved_nodes_of(world: World) -> Codes:
+def ends_of(world: World) -> Codes:
     at = row(world, 14)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def change_of(world: World) -> Codes:
+def ends_s_of(world: World) -> Numbers:
     at = row(world, 15)
+    return carray(pointer(at[0]), at[1], FLOAT)
+
+
+@compiled
+def place_of(world: World) -> Codes:
+    at = row(world, 16)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def waking_of(world: World) -> Codes:
+    at = row(world, 17)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def masked_of(world: World) -> Codes:
+    at = row(world, 18)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def reserved_nodes_of(world: World) -> Codes:
+    at = row(world, 19)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def change_of(world: World) -> Codes:
+    at = row(world, 20)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
 def outside_c_of(world: World) -> Numbers:
-    at = row(world, 16)
+    at = row(world, 21)
     return carray(pointer(at[0]), at[1], FLOAT)
 
 
 @compiled
 def curves_of(world: World) -> Numbers:
-    at = row(world, 17)
+    at = row(world, 22)
     return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
 
 
 @compiled
 def sweeps_of(world: World) -> Numbers:
-    at = row(world, 18)
+    at = row(world, 23)
     return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)

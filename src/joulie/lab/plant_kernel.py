@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from joulie.lab.compiling import compiled, formula
-from joulie.lab.memory_kernel import jobs_of, nodes_of, outside_c_of, pods_of, run_of, shapes_of, zones_of
+from joulie.lab.memory_kernel import nodes_of, outside_c_of, pods_of, run_of, shapes_of, zones_of
 from joulie.lab.power_kernel import (
     CPU_RISE_C,
     CPU_TAU_S,
@@ -24,8 +24,8 @@ from joulie.lab.power_kernel import (
     throttled_frequency,
     warm_up,
 )
-from joulie.lab.ranking_kernel import touch
-from joulie.lab.world import NOBODY, RUNNING, World
+from joulie.lab.trees_kernel import touch
+from joulie.lab.world import NOBODY, World
 from joulie.plant import cooling, thermals
 from joulie.plant.cooling import CoolingSettings
 from joulie.plant.machines import GPU_FREQUENCY_FLOOR
@@ -47,11 +47,12 @@ def plant_step(world: World, dt_s: float) -> None:
     run, zones = run_of(world), zones_of(world)
     count_seconds(world)
     outside_c = outside_c_of(world)[min(run.steps, len(outside_c_of(world)) - 1)]
+    corrected = -np.expm1(-dt_s / CONTROL_TAU_S)
+    cpu_followed, gpu_followed = -np.expm1(-dt_s / CPU_TAU_S), -np.expm1(-dt_s / GPU_TAU_S)
     total_w = 0.0
     for zone in range(len(zones)):
         read_zone(world, zone)
         it_w = zones[zone].step_j / dt_s
-        corrected = -np.expm1(-dt_s / CONTROL_TAU_S)
         inlet_c, fan_w, free_w, mechanical_w, compressor_w = zone_flows(
             zones[zone].inlet_c, it_w, outside_c, dt_s, corrected, zones[zone].rated_w, SETTINGS
         )
@@ -65,8 +66,8 @@ def plant_step(world: World, dt_s: float) -> None:
         run.cooling_j += zones[zone].cooling_w * dt_s
         zones[zone].step_j = 0.0
         total_w += it_w
-        zones[zone].cpu_air_c += (inlet_c - zones[zone].cpu_air_c) * -np.expm1(-dt_s / CPU_TAU_S)
-        zones[zone].gpu_air_c += (inlet_c - zones[zone].gpu_air_c) * -np.expm1(-dt_s / GPU_TAU_S)
+        zones[zone].cpu_air_c += (inlet_c - zones[zone].cpu_air_c) * cpu_followed
+        zones[zone].gpu_air_c += (inlet_c - zones[zone].gpu_air_c) * gpu_followed
         hottest_cpu_c, hottest_gpu_c = zones[zone].cpu_air_c + CPU_RISE_C, zones[zone].gpu_air_c + GPU_RISE_C
         if hottest_cpu_c > CPU_FROM_C or hottest_gpu_c > GPU_FROM_C or zones[zone].throttled > 0:
             heat_zone(world, zone, dt_s)
@@ -159,7 +160,7 @@ def hottest_unthrottled_w(world: World, node: int) -> float:
     nodes, pods = nodes_of(world), pods_of(world)
     hottest_w, pod = nodes[node].gpu_idle_w, nodes[node].first_pod
     while pod != NOBODY:
-        if shapes_of(world)[pods[pod].shape].gpus > 0 and jobs_of(world)[pods[pod].job].state == RUNNING:
+        if shapes_of(world)[pods[pod].shape].gpus > 0 and pods[pod].runs:
             fed = feeding(nodes[node].frequency, pods[pod].feed_intensity)
             _, drawn_w, _ = board_power(world, node, pod, fed, 0.0)
             hottest_w = max(hottest_w, drawn_w)

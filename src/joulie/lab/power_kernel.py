@@ -10,7 +10,7 @@ import numpy as np
 from joulie.lab.compiling import compiled, formula
 from joulie.lab.ends_kernel import put_end
 from joulie.lab.memory_kernel import curves_of, jobs_of, nodes_of, pods_of, run_of, shapes_of, sweeps_of, zones_of
-from joulie.lab.world import LOAD, NOBODY, RUNNING, WATT, World
+from joulie.lab.world import LOAD, NOBODY, WATT, World
 from joulie.plant import curves, gpus, thermals, work
 from joulie.plant.fleet import REST_PER_CPU_W, REST_PER_GPU_W
 from joulie.plant.machines import GPU_FREQUENCY_FLOOR
@@ -144,7 +144,7 @@ def refresh(world: World, node: int) -> None:
     slowed = frequency < 1.0 or was_frequency < 1.0 or idle_boards > 0
     pod = nodes[node].first_pod if slowed else NOBODY
     while pod != NOBODY:
-        if jobs_of(world)[pods[pod].job].state == RUNNING:
+        if pods[pod].runs:
             held = shapes_of(world)[pods[pod].shape].gpus
             gpu_speed = 1.0
             if held > 0:

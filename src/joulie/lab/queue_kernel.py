@@ -6,14 +6,13 @@ may start now if they leave these nodes alone, fit beside what is kept there, or
 
 from __future__ import annotations
 
-import numpy as np
-
 from joulie.lab.binding_kernel import bind, start, unbind, uncapped_s, wake
 from joulie.lab.compiling import compiled
 from joulie.lab.memory_kernel import (
+    change_of,
+    firsts_of,
     jobs_of,
     kinds_of,
-    leaf_of,
     masked_of,
     nodes_of,
     pods_of,
@@ -21,9 +20,9 @@ from joulie.lab.memory_kernel import (
     run_of,
     shapes_of,
 )
-from joulie.lab.ranking_kernel import best_node, best_not_ready, catch_up, touch
-from joulie.lab.reserving_kernel import reserve
-from joulie.lab.world import GIVEN, NOBODY, WAITING, World
+from joulie.lab.ranking_kernel import best_not_ready
+from joulie.lab.trees_kernel import best_node, catch_up, is_kept, see_again
+from joulie.lab.world import GIVEN, NOBODY, NONE, WAITING, World
 
 HIDDEN = 1 << 40  # thousandths of a core that no node has
 STARTED, STAYS, ASKS = 1, 0, -1
@@ -34,12 +33,18 @@ def enqueue(world: World, job: int) -> None:
     jobs = jobs_of(world)
     kind = jobs[job].kind
     jobs[job].state = WAITING
-    jobs[job].next_waiting, jobs[job].previous_waiting = NOBODY, kinds_of(world)[kind].last
+    jobs[job].next_waiting, jobs[job].previous_waiting = NONE, kinds_of(world)[kind].last
     if kinds_of(world)[kind].last == NOBODY:
-        kinds_of(world)[kind].first = job
+        firsts_of(world)[kind] = job
     else:
         jobs[kinds_of(world)[kind].last].next_waiting = job
     kinds_of(world)[kind].last = job
+    jobs[job].next_in_queue, jobs[job].previous_in_queue = NONE, run_of(world).last_in_queue
+    if run_of(world).last_in_queue == NOBODY:
+        run_of(world).first_in_queue = job
+    else:
+        jobs[run_of(world).last_in_queue].next_in_queue = job
+    run_of(world).last_in_queue = job
     run_of(world).waiting += 1
     run_of(world).waiting_performance += kinds_of(world)[kind].performance
 
@@ -49,13 +54,22 @@ def dequeue(world: World, job: int) -> None:
     jobs = jobs_of(world)
     kind, before, after = jobs[job].kind, jobs[job].previous_waiting, jobs[job].next_waiting
     if before == NOBODY:
-        kinds_of(world)[kind].first = after
+        firsts_of(world)[kind] = after
     else:
         jobs[before].next_waiting = after
-    if after == NOBODY:
+    if after == NONE:
         kinds_of(world)[kind].last = before
     else:
         jobs[after].previous_waiting = before
+    before, after = jobs[job].previous_in_queue, jobs[job].next_in_queue
+    if before == NOBODY:
+        run_of(world).first_in_queue = after
+    else:
+        jobs[before].next_in_queue = after
+    if after == NONE:
+        run_of(world).last_in_queue = before
+    else:
+        jobs[after].previous_in_queue = before
     run_of(world).waiting -= 1
     run_of(world).waiting_performance -= kinds_of(world)[kind].performance
     if run_of(world).reserved_for == job:
@@ -68,17 +82,6 @@ def forget_reservation(world: World) -> None:
         nodes_of(world)[reserved_nodes_of(world)[place]].is_reserved = False
     run_of(world).reserved_count = 0
     run_of(world).reserved_for = NOBODY
-
-
-@compiled
-def first_waiting(world: World) -> int:
-    """Jobs are numbered in the order of their arrival."""
-    first = NOBODY
-    for kind in range(len(kinds_of(world))):
-        job = kinds_of(world)[kind].first
-        if job != NOBODY and (first == NOBODY or job < first):
-            first = job
-    return first
 
 
 @compiled
@@ -115,7 +118,7 @@ def use_spare(world: World, job: int, pod: int, times: int) -> None:
 
 @compiled
 def choose(world: World, job: int, pod: int, passes: bool) -> int:
-    """The best node that the pod may use. Nodes that it may not use are hidden while it looks."""
+    """The best node that the pod may use. Nodes that it may not use are hidden while it looks, from its shape alone."""
     nodes = nodes_of(world)
     shape = pods_of(world)[pod].shape
     run_of(world).masked_count = 0
@@ -126,12 +129,12 @@ def choose(world: World, job: int, pod: int, passes: bool) -> int:
         if node == NOBODY or not passes or may_use(world, job, shape, node):
             break
         nodes[node].free_mcores -= HIDDEN
-        touch(world, node)
+        see_again(world, shape, node)
         masked_of(world)[run_of(world).masked_count] = node
         run_of(world).masked_count += 1
     for place in range(run_of(world).masked_count):
         nodes[masked_of(world)[place]].free_mcores += HIDDEN
-        touch(world, masked_of(world)[place])
+        see_again(world, shape, masked_of(world)[place])
     return node
 
 
@@ -139,15 +142,16 @@ def choose(world: World, job: int, pod: int, passes: bool) -> int:
 def enough_slots(world: World, job: int) -> bool:
     """A gang that cannot fit is known before its first pod is placed; one that sleeping nodes may serve is tried."""
     jobs, pods = jobs_of(world), pods_of(world)
-    if leaf_of(world).shape[1] == 0 or run_of(world).sleeps:
+    if not is_kept(world) or run_of(world).sleeps:
         return True
     wanted = 0
     for pod in range(jobs[job].first_pod, jobs[job].last_pod):
         wanted += 1
         shape = pods[pod].shape
         if pod + 1 == jobs[job].last_pod or pods[pod + 1].shape != shape:
-            catch_up(world, shape)
-            if shapes_of(world)[shape].slots < wanted:
+            like = shapes_of(world)[shape].like
+            catch_up(world, like)
+            if shapes_of(world)[like].slots < wanted:
                 return False
             wanted = 0
     return True
@@ -163,26 +167,49 @@ def take_back(world: World, job: int, last: int, passes: bool) -> None:
 
 
 @compiled
+def forget_changes(world: World, first: int, last: int, changes: int) -> None:
+    """All nodes are as they were so many changes ago; only the trees of these pods have seen anything else."""
+    pods, shapes, run = pods_of(world), shapes_of(world), run_of(world)
+    if not is_kept(world) or (run.changes - changes) * 2 > len(change_of(world)):
+        return  # so many that older ones are no longer in the ring
+    for pod in range(first, last):
+        catch_up(world, shapes[pods[pod].shape].like)
+    for pod in range(first, last):
+        shapes[shapes[pods[pod].shape].like].seen = changes
+    run.changes = changes
+
+
+@compiled
+def asks_for_scores(world: World, first: int, last: int) -> bool:
+    """Of a shape of these pods, since something has moved."""
+    pods, run = pods_of(world), run_of(world)
+    for pod in range(first, last):
+        if shapes_of(world)[pods[pod].shape].given_at != run.moves:
+            run.asks_shape = pods[pod].shape
+            return True
+    return False
+
+
+@compiled
 def try_start(world: World, job: int, passes: bool) -> int:
     """Binds all pods of a job, or none."""
     jobs, pods, run = jobs_of(world), pods_of(world), run_of(world)
     kind, first, last = jobs[job].kind, jobs[job].first_pod, jobs[job].last_pod
     if kinds_of(world)[kind].fails_at == run.freed:
         return STAYS
-    if run.ranking == GIVEN:
-        for pod in range(first, last):
-            if shapes_of(world)[pods[pod].shape].given_at != run.moves:
-                run.asks_shape = pods[pod].shape
-                return ASKS
+    if run.ranking == GIVEN and asks_for_scores(world, first, last):
+        return ASKS
     if last - first > 1 and not enough_slots(world, job):
         kinds_of(world)[kind].fails_at = run.freed
         return STAYS
-    moves = run.moves
+    moves, changes = run.moves, run.changes
     for pod in range(first, last):
         node = choose(world, job, pod, passes)
         if node == NOBODY:
             take_back(world, job, pod, passes)
             run.moves = moves  # everything is as it was, so what was asked of Python still holds
+            if pod > first:
+                forget_changes(world, first, pod + 1, changes)
             if not passes or run_of(world).reserved_count == 0:
                 kinds_of(world)[kind].fails_at = run.freed
             return STAYS
@@ -195,92 +222,3 @@ def try_start(world: World, job: int, passes: bool) -> int:
     dequeue(world, job)
     start(world, job, passes)
     return STARTED
-
-
-@compiled
-def look_at_all(world: World) -> int:
-    """Start whoever can be started; ASKS where a ranking in Python is wanted first."""
-    run = run_of(world)
-    while run_of(world).waiting > 0:
-        head = first_waiting(world)
-        if probed(world, head):
-            return ASKS
-        outcome = try_start(world, head, False)
-        if outcome != STARTED:
-            break
-    else:
-        return STAYS
-    if outcome == ASKS or not run.backfill:
-        return outcome
-    keep_for(world, head)
-    active = tried_kinds(world)
-    for _ in range(run.depth):
-        kind = next_kind(world, active)
-        if kind == NOBODY:
-            break
-        job = kinds_of(world)[kind].cursor
-        kinds_of(world)[kind].cursor = jobs_of(world)[job].next_waiting
-        if job == head or jobs_of(world)[job].reference_s >= kinds_of(world)[kind].failed_s:
-            continue
-        if probed(world, job):
-            return ASKS
-        outcome = try_start(world, job, True)
-        if outcome == ASKS:
-            return ASKS
-        if outcome == STAYS:
-            kinds_of(world)[kind].failed_s = jobs_of(world)[job].reference_s
-    return STAYS
-
-
-@compiled
-def look_at(world: World, job: int) -> int:
-    """Somebody has come, nothing else has changed: only this job can start."""
-    if probed(world, job):
-        return ASKS
-    head = first_waiting(world)
-    if job == head:
-        return try_start(world, job, False)
-    if not run_of(world).backfill or run_of(world).waiting > run_of(world).depth:
-        return STAYS
-    keep_for(world, head)
-    return try_start(world, job, True)
-
-
-@compiled
-def tried_kinds(world: World) -> int:
-    """How many kinds a look tries: those that wait and did not fail since something was last freed."""
-    kinds, count = kinds_of(world), 0
-    for kind in range(len(kinds)):
-        kinds[kind].cursor, kinds[kind].failed_s = kinds[kind].first, np.inf
-        if kinds[kind].first != NOBODY and kinds[kind].fails_at != run_of(world).freed:
-            kinds[count].active = kind
-            count += 1
-    return count
-
-
-@compiled
-def next_kind(world: World, active: int) -> int:
-    """The kind of the next in the queue; kinds that are through or have failed meanwhile are passed over."""
-    kinds, chosen, first = kinds_of(world), NOBODY, NOBODY
-    for place in range(active):
-        kind = kinds[place].active
-        job = kinds[kind].cursor
-        if job != NOBODY and kinds[kind].fails_at != run_of(world).freed and (first == NOBODY or job < first):
-            chosen, first = kind, job
-    return chosen
-
-
-@compiled
-def keep_for(world: World, head: int) -> None:
-    if run_of(world).reserved_for == head and run_of(world).now_s < run_of(world).reserved_until_s:
-        return
-    forget_reservation(world)
-    reserve(world, head)
-    run_of(world).reserved_for = head
-
-
-@compiled
-def probed(world: World, job: int) -> bool:
-    """Somebody wants to see how things stand before this job is placed."""
-    run = run_of(world)
-    return job == run.probe_job and run.now_s >= run.probe_from_s

@@ -1,8 +1,7 @@
-"""The best node for a pod: kept for each shape of pods, and brought up to date only where a node has changed.
+"""How good a node is for a pod, by each way to rank, and the choices that look at all nodes.
 
-Each shape has a value a node and a tree of winners above them; a changed node costs one value and the way to the root.
-A shape that was not asked for meanwhile reads the list of changes, or ranks all nodes anew where that is shorter. The
-full scan (`scanned_best`) is the definition that the trees are tested against: the highest value, of equals the first.
+The full scan (`scanned_best`) is the definition that kept trees are tested against: the highest value, of equals the
+first.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ import numpy as np
 
 from joulie.control import scoring
 from joulie.control.scoring import CLASS_CODES
-from joulie.lab.compiling import compiled, formula
+from joulie.lab.compiling import compiled, formula, inlined
 from joulie.lab.jobs import ANY_MODEL
-from joulie.lab.memory_kernel import best_of, change_of, given_of, leaf_of, nodes_of, run_of, shapes_of, slots_on_of
-from joulie.lab.world import GIVEN, JOULIE, LEAST, MOST, NOBODY, RANDOM, WATT, Numbers, World
+from joulie.lab.memory_kernel import given_of, nodes_of, run_of, shapes_of
+from joulie.lab.world import GIVEN, JOULIE, LEAST, MOST, NOBODY, WATT, World
 from joulie.model.names import DRAINING, ECO
 from joulie.physics import marginal
 
@@ -30,7 +29,7 @@ total_score = formula(scoring.total_score)
 wire_points = formula(scoring.wire_points)
 
 
-@compiled
+@inlined
 def fits(world: World, shape: int, node: int) -> bool:
     """There is room now, on hardware that the pod takes, and the filter lets it."""
     nodes, shapes = nodes_of(world), shapes_of(world)
@@ -41,7 +40,7 @@ def fits(world: World, shape: int, node: int) -> bool:
     )
 
 
-@compiled
+@inlined
 def may_run(world: World, shape: int, node: int) -> bool:
     """Whatever runs there now."""
     nodes, shapes = nodes_of(world), shapes_of(world)
@@ -71,7 +70,7 @@ def pod_power_w(
     )
 
 
-@compiled
+@inlined
 def joulie_points(world: World, shape: int, node: int) -> float:
     """What the extender would answer."""
     nodes = nodes_of(world)
@@ -85,16 +84,19 @@ def joulie_points(world: World, shape: int, node: int) -> float:
         nodes[node].gpu_full_standard_w,
         nodes[node].gpu_full_performance_w,
     )
-    before = headroom_before(
-        nodes[node].capped_w,
-        nodes[node].measured_w,
-        nodes_of(world)[node].recent / WATT,
-        0.0,
-        nodes[node].budget_w,
-    )
     rest = nodes[node].rest_performance if shapes_of(world)[shape].performance else nodes[node].rest_standard
-    score = total_score(headroom_after(before, watts, nodes[node].points_per_w), rest)
+    score = total_score(headroom_after(nodes[node].headroom, watts, nodes[node].points_per_w), rest)
     return wire_points(score, run_of(world).score_max)
+
+
+@compiled
+def set_recent(world: World, node: int, recent: int) -> None:
+    """What pods add there that the twin has not seen."""
+    nodes = nodes_of(world)
+    nodes[node].recent = recent
+    nodes[node].headroom = headroom_before(
+        nodes[node].capped_w, nodes[node].measured_w, recent / WATT, 0.0, nodes[node].budget_w
+    )
 
 
 @compiled
@@ -107,7 +109,7 @@ def used_share(world: World, shape: int, node: int) -> float:
     return 0.5 * (used + 1.0 - (nodes[node].free_gpus - shapes[shape].gpus) / nodes[node].gpus)
 
 
-@compiled
+@inlined
 def value(world: World, shape: int, node: int) -> float:
     """How good a node is for the pod among those that fit; NO where it does not."""
     if (
@@ -119,7 +121,7 @@ def value(world: World, shape: int, node: int) -> float:
     return rank_value(world, shape, node)
 
 
-@compiled
+@inlined
 def rank_value(world: World, shape: int, node: int) -> float:
     ranking = run_of(world).ranking
     if ranking == JOULIE:
@@ -134,14 +136,6 @@ def rank_value(world: World, shape: int, node: int) -> float:
 
 
 @compiled
-def touch(world: World, node: int) -> None:
-    """Something that a rank depends on changed."""
-    run = run_of(world)
-    change_of(world)[run.changes % len(change_of(world))] = node
-    run.changes += 1
-
-
-@compiled
 def scanned_best(world: World, shape: int) -> int:
     best, best_value = NOBODY, NO
     for node in range(len(nodes_of(world))):
@@ -149,103 +143,6 @@ def scanned_best(world: World, shape: int) -> int:
         if here > best_value:
             best, best_value = node, here
     return best
-
-
-@compiled
-def kept_best(world: World, shape: int) -> int:
-    """The same, from the tree of the shape."""
-    catch_up(world, shape)
-    root = best_of(world)[shape, 1]
-    return root if leaf_of(world)[shape, root] > NO else NOBODY
-
-
-@compiled
-def catch_up(world: World, shape: int) -> None:
-    """With all that has changed."""
-    shapes, run = shapes_of(world), run_of(world)
-    count = len(nodes_of(world))
-    behind = run.changes - shapes[shape].seen
-    if behind > len(change_of(world)) or behind * 4 > count:
-        plant_tree(world, shape)
-    else:
-        for number in range(shapes[shape].seen, run.changes):
-            grow(world, shape, change_of(world)[number % len(change_of(world))])
-    shapes[shape].seen = run.changes
-
-
-@compiled
-def plant_tree(world: World, shape: int) -> None:
-    count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
-    leaf, best = leaf_of(world)[shape], best_of(world)[shape]
-    for node in range(count):
-        leaf[node] = value(world, shape, node)
-        if shapes_of(world)[shape].in_gangs:
-            set_slots(world, shape, node)
-    for pair in range(half):
-        left, right = 2 * pair, 2 * pair + 1
-        best[half + pair] = left if left < count else NOBODY
-        if right < count and leaf[right] > leaf[left]:
-            best[half + pair] = right
-    for place in range(half - 1, 0, -1):
-        best[place] = better(leaf, best[2 * place], best[2 * place + 1])
-
-
-@compiled
-def better(leaf: Numbers, one: int, other: int) -> int:
-    if NOBODY in (one, other):
-        return one if other == NOBODY else other
-    return other if leaf[other] > leaf[one] else one
-
-
-@compiled
-def grow(world: World, shape: int, node: int) -> None:
-    if shapes_of(world)[shape].in_gangs:
-        set_slots(world, shape, node)
-    set_leaf(world, shape, node, value(world, shape, node))
-
-
-@compiled
-def set_slots(world: World, shape: int, node: int) -> None:
-    slots_on = slots_on_of(world)
-    nodes = nodes_of(world)
-    now = 0
-    if not nodes[node].asleep and may_run(world, shape, node):
-        now = times(world, shape, nodes[node].free_mcores, nodes[node].free_gpus)
-    shapes_of(world)[shape].slots += now - slots_on[shape, node]
-    slots_on[shape, node] = now
-
-
-@compiled
-def times(world: World, shape: int, free_mcores: int, free_gpus: int) -> int:
-    """How many pods of a shape fit into so much."""
-    shapes = shapes_of(world)
-    by_gpus = by_mcores = 1 << 20
-    if shapes[shape].mcores > 0:
-        by_mcores = free_mcores // shapes[shape].mcores
-    if shapes[shape].gpus > 0:
-        by_gpus = free_gpus // shapes[shape].gpus
-    return max(0, min(by_mcores, by_gpus))
-
-
-@compiled
-def set_leaf(world: World, shape: int, node: int, now: float) -> None:
-    """A new value of one node, and the winners above it."""
-    leaf, best = leaf_of(world)[shape], best_of(world)[shape]
-    if now == leaf[node]:
-        return
-    leaf[node] = now
-    count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
-    place = half + node // 2
-    left = node - node % 2
-    winner = left if left + 1 >= count or leaf[left + 1] <= leaf[left] else left + 1
-    while True:
-        if best[place] == winner and winner != node:
-            return
-        best[place] = winner
-        if place == 1:
-            return
-        place //= 2
-        winner = better(leaf, best[2 * place], best[2 * place + 1])
 
 
 @compiled
@@ -280,16 +177,6 @@ def next_random(state: np.uint64) -> np.uint64:
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
-
-
-@compiled
-def best_node(world: World, shape: int, pod: int) -> int:
-    """The node that the ranking takes among those that are awake; NOBODY where none fits."""
-    if run_of(world).ranking == RANDOM:
-        return random_best(world, shape, pod)
-    if leaf_of(world).shape[1] == 0 or run_of(world).ranking == GIVEN:
-        return scanned_best(world, shape)
-    return kept_best(world, shape)
 
 
 @compiled

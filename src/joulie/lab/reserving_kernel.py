@@ -6,8 +6,9 @@ import numpy as np
 
 from joulie.lab.compiling import compiled
 from joulie.lab.memory_kernel import ends_of, jobs_of, nodes_of, pods_of, reserved_nodes_of, run_of, shapes_of
-from joulie.lab.ranking_kernel import may_run, times
-from joulie.lab.world import NOBODY, Integers, World
+from joulie.lab.ranking_kernel import may_run
+from joulie.lab.trees_kernel import catch_up, is_kept, times
+from joulie.lab.world import NOBODY, Integers, Numbers, World
 
 OVERDUE_S = 60.0  # who should have ended is expected to end so soon
 
@@ -43,19 +44,15 @@ def reserve_one(world: World, shape: int) -> None:
     """The node on which one pod fits first. Only ends before the best so far matter, and these are soon few."""
     nodes, pods, shapes = nodes_of(world), pods_of(world), shapes_of(world)
     best, best_s, best_mcores, best_gpus = NOBODY, np.inf, 0, 0
-    for node in range(len(nodes)):
+    for node in range(shapes[shape].first_node, shapes[shape].last_node):
         if not may_run(world, shape, node):
             continue
         mcores, gpus, passed_s = nodes[node].free_mcores, nodes[node].free_gpus, -np.inf
         while mcores < shapes[shape].mcores or gpus < shapes[shape].gpus:
+            if passed_s == -np.inf and nodes[node].soonest_end_s >= best_s:
+                break
             # All that end next, at one time.
-            next_s = np.inf
-            pod = nodes[node].first_pod
-            while pod != NOBODY:
-                end_s = expected_end_s(world, pods[pod].job)
-                if passed_s < end_s < next_s:
-                    next_s = end_s
-                pod = pods[pod].after
+            next_s = next_end_s(world, node, passed_s)
             if next_s >= best_s:
                 break
             pod = nodes[node].first_pod
@@ -73,6 +70,22 @@ def reserve_one(world: World, shape: int) -> None:
 
 
 @compiled
+def next_end_s(world: World, node: int, passed_s: float) -> float:
+    """When the next pod there is expected to end, after this time."""
+    nodes, pods = nodes_of(world), pods_of(world)
+    next_s = np.inf
+    pod = nodes[node].first_pod
+    while pod != NOBODY:
+        end_s = expected_end_s(world, pods[pod].job)
+        if passed_s < end_s < next_s:
+            next_s = end_s
+        pod = pods[pod].after
+    if passed_s == -np.inf:
+        nodes[node].soonest_end_s = next_s
+    return next_s
+
+
+@compiled
 def reserve_gang(world: World, job: int) -> None:
     """The moment when all its pods fit at once, and nodes on which they then do."""
     nodes, pods, jobs, shapes = nodes_of(world), pods_of(world), jobs_of(world), shapes_of(world)
@@ -86,36 +99,40 @@ def reserve_gang(world: World, job: int) -> None:
     run_of(world).reserved_until_s = until_they_fit(world, job, wanted, mcores, gpus)
     if run_of(world).reserved_until_s == np.inf:
         return
+    node = 0
     for pod in range(first, last):
         shape = pods[pod].shape
-        for node in range(len(nodes)):
-            if room_on(world, shape, node, mcores, gpus) > 0:
-                mcores[node] -= shapes[shape].mcores
-                gpus[node] -= shapes[shape].gpus
-                keep(world, node, mcores[node], gpus[node])
-                break
+        if pod > first and shape != pods[pod - 1].shape:
+            node = 0
+        while room_on(world, shape, node, mcores, gpus) == 0:
+            node += 1
+        mcores[node] -= shapes[shape].mcores
+        gpus[node] -= shapes[shape].gpus
+        keep(world, node, mcores[node], gpus[node])
 
 
 @compiled
 def until_they_fit(world: World, job: int, wanted: Integers, mcores: Integers, gpus: Integers) -> float:
     """When all its pods fit, so many of each shape; what is free is left as it will be then. Infinite: never."""
-    nodes, pods, jobs, shapes = nodes_of(world), pods_of(world), jobs_of(world), shapes_of(world)
-    running = ends_of(world)[: run_of(world).ends_count].copy()
-    ends_s = np.empty(len(running))
-    for place in range(len(running)):
+    pods, jobs, shapes = pods_of(world), jobs_of(world), shapes_of(world)
+    running, left = ends_of(world), run_of(world).ends_count
+    ends_s, soonest = np.empty(left), np.arange(left)
+    for place in range(left):
         ends_s[place] = expected_end_s(world, running[place])
-    order = np.argsort(ends_s, kind="mergesort")
+    for top in range(left // 2 - 1, -1, -1):
+        sink_place(soonest, ends_s, top, left)
     asked = np.flatnonzero(wanted)
     fitting = np.zeros(len(asked), dtype=np.int64)
     for place in range(len(asked)):
-        for node in range(len(nodes)):
-            fitting[place] += room_on(world, asked[place], node, mcores, gpus)
-    until_s, step = run_of(world).now_s, 0
+        fitting[place] = slots_now(world, asked[place])
+    until_s = run_of(world).now_s
     while not (np.all(fitting >= wanted[asked]) and find_room(world, job, mcores, gpus)):
-        if step == len(order):
+        if left == 0:
             return np.inf
-        ending, until_s = running[order[step]], ends_s[order[step]]
-        step += 1
+        ending, until_s = running[soonest[0]], ends_s[soonest[0]]
+        left -= 1
+        soonest[0] = soonest[left]
+        sink_place(soonest, ends_s, 0, left)
         for pod in range(jobs[ending].first_pod, jobs[ending].last_pod):
             node = pods[pod].node
             for place in range(len(asked)):
@@ -128,12 +145,50 @@ def until_they_fit(world: World, job: int, wanted: Integers, mcores: Integers, g
 
 
 @compiled
+def slots_now(world: World, shape: int) -> int:
+    """How many pods would fit in all, sleeping nodes included."""
+    nodes, like = nodes_of(world), shapes_of(world)[shape].like
+    if is_kept(world) and not run_of(world).sleeps:
+        catch_up(world, like)
+        return shapes_of(world)[like].slots
+    slots = 0
+    for node in range(len(nodes)):
+        if may_run(world, shape, node):
+            slots += times(world, shape, nodes[node].free_mcores, nodes[node].free_gpus)
+    return slots
+
+
+@compiled
+def sink_place(heap: Integers, ends_s: Numbers, top: int, count: int) -> None:
+    """Puts a heap of places in order below its top: few who end soonest are asked for, so that sorting does not pay."""
+    moved, at = heap[top], top
+    while 2 * at + 1 < count:
+        below = 2 * at + 1
+        if below + 1 < count and is_sooner(ends_s, heap[below + 1], heap[below]):
+            below += 1
+        if not is_sooner(ends_s, heap[below], moved):
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = moved
+
+
+@compiled
+def is_sooner(ends_s: Numbers, one: int, other: int) -> bool:
+    """Of equals the first."""
+    return ends_s[one] < ends_s[other] or (ends_s[one] == ends_s[other] and one < other)
+
+
+@compiled
 def find_room(world: World, job: int, mcores: Integers, gpus: Integers) -> bool:
     """Whether pods of several shapes fit beside each other, and not only each by itself."""
     jobs, pods, shapes = jobs_of(world), pods_of(world), shapes_of(world)
     left_mcores, left_gpus = mcores.copy(), gpus.copy()
+    node = 0
     for pod in range(jobs[job].first_pod, jobs[job].last_pod):
-        shape, node = pods[pod].shape, 0
+        shape = pods[pod].shape
+        if pod > jobs[job].first_pod and shape != pods[pod - 1].shape:
+            node = 0
         while node < len(left_mcores) and room_on(world, shape, node, left_mcores, left_gpus) == 0:
             node += 1
         if node == len(left_mcores):

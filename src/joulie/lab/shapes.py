@@ -35,17 +35,17 @@ def shapes_of(jobs: JobTable) -> Shapes:
     mcores = np.ceil(jobs.cores * MILLI - 1e-6).astype(np.int64)
     key = (((mcores << 16) | jobs.gpus.astype(np.int64)) << 16) | (jobs.gpu_model.astype(np.int64) + 1)
     key = (key << 1) | jobs.performance
-    _, first, of_pod = np.unique(key, return_index=True, return_inverse=True)
-    of_pod = of_pod.astype(np.int32)
-    kind_of_job, kinds = _kinds(jobs, of_pod, len(first))
+    keys = np.unique(key)
+    of_pod = np.searchsorted(keys, key).astype(np.int32)
+    kind_of_job, kinds = _kinds(jobs, of_pod, len(keys))
     return Shapes(
-        mcores[first],
-        jobs.gpus[first].astype(np.int64),
-        jobs.gpu_model[first].astype(np.int32),
-        jobs.performance[first],
-        of_pod,
-        kind_of_job,
-        kinds,
+        mcores=keys >> 33,
+        gpus=(keys >> 17) & 0xFFFF,
+        gpu_model=((keys >> 1) & 0xFFFF).astype(np.int32) - 1,
+        performance=(keys & 1) == 1,
+        of_pod=of_pod,
+        kind_of_job=kind_of_job,
+        kinds=kinds,
     )
 
 

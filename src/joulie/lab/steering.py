@@ -19,7 +19,7 @@ from joulie.control.caps import profile_caps
 from joulie.control.cycle import ask
 from joulie.control.density import densest_first, planning_densities
 from joulie.control.policies.interface import NodeView, Policy, PolicyView, State
-from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, prepare
+from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, headroom_before, prepare
 from joulie.control.survey import MachineColumns
 from joulie.control.transitions import guarded_state, transition
 from joulie.control.twins import under_caps
@@ -92,6 +92,7 @@ class Steering:
         self._has_gpu = np.array([machine.gpu_count > 0 for machine in cluster.recognised])
         self._caps = {profile: self._caps_of(profile) for profile in (PERFORMANCE, ECO)}
         self._draining_or_full = np.ones(len(cluster), np.bool_)  # at performance caps
+        self.cap_pct = self._caps_in_force()  # of CPUs and GPUs; other arrays whenever one changes
         self.states: list[State] = [PERFORMANCE] * len(cluster)
         self.sensors = Sensors(setup.telemetry, self.settings, cluster, seed)
         densities = planning_densities(cluster.recognised)
@@ -108,9 +109,7 @@ class Steering:
         world.run["counts_recent"] = self.settings.extender.score.count_recent_pods
         recap(world, np.arange(len(cluster)), *self._caps[PERFORMANCE])
 
-    @property
-    def cap_pct(self) -> tuple[Numbers, Numbers]:
-        """Of CPUs and GPUs, as now in force."""
+    def _caps_in_force(self) -> tuple[Numbers, Numbers]:
         full, eco = self._caps[PERFORMANCE], self._caps[ECO]
         at_full = self._draining_or_full
         return np.where(at_full, full[0], eco[0]), np.where(at_full, full[1], eco[1])
@@ -122,7 +121,6 @@ class Steering:
         if self.policy is not None:
             self._decide(self.policy, now_s)
         self._look(now_s)
-        world.nodes["recent"] = 0
         world.run["tick"] += 1
         world.run["freed"] += 1
         world.run["everything"] = world.run["waiting"] > 0
@@ -164,7 +162,7 @@ class Steering:
             rows = np.array(changed)
             self._world.nodes["class_code"][rows] = [CLASS_CODES[self.states[row]] for row in changed]
             self._draining_or_full[rows] = [self.states[row] != ECO for row in changed]
-            cpu_pct, gpu_pct = self.cap_pct
+            self.cap_pct = cpu_pct, gpu_pct = self._caps_in_force()
             recap(self._world, rows, cpu_pct[rows], gpu_pct[rows])
 
     def _look(self, now_s: float) -> None:
@@ -191,10 +189,12 @@ class Steering:
         columns.class_code[:] = world.nodes["class_code"]
         columns.pue[:] = pue or 1.0
         self.twins.keep(under, cpu_pct, gpu_pct, pue, now_s + START_S)
-        prepared, nodes = self.prepared(), world.nodes
+        prepared, nodes, nothing = self.prepared(), world.nodes, np.zeros(len(world.nodes))
         world.run["known"] = True
         nodes["capped_w"], nodes["measured_w"] = columns.capped_w, columns.measured_w
-        nodes["budget_w"] = np.where(columns.has_power, columns.capped_w, 1.0)
+        nodes["budget_w"] = budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
+        nodes["recent"] = 0
+        nodes["headroom"] = headroom_before(columns.capped_w, columns.measured_w, nothing, nothing, budget_w)
         for name in _PREPARED:
             nodes[name] = getattr(prepared, name)
 

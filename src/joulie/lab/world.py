@@ -19,6 +19,7 @@ Flags = NDArray[np.bool_]
 WATT = 2.0**30  # whole units of power in one watt; a megawatt leaves room for a thousand more
 LOAD = 2.0**20  # whole units of load in a thousandth of a core
 NOBODY = -1
+NONE = np.int32(2**31 - 1)  # comes after every job
 
 # Where a job is.
 COMING, WAITING, STARTING, RUNNING, DONE = range(5)
@@ -41,11 +42,19 @@ NODE = np.dtype(
         ("hottest_w", "f8"),  # of its boards
         ("gpu_max_w", "f8"),  # of one board
         ("gpu_warm_c", "f8"),
-        # What it is
-        ("zone", "i4"),
+        # What decides whether a pod fits, close together
+        ("free_mcores", "i8"),
+        ("free_gpus", "i8"),
+        ("ready_s", "f8"),  # works from then on
         ("mcores", "i8"),
         ("gpu_model", "i4"),  # as in the trace; below ANY_MODEL: none that the trace names
         ("takes_cpu_work", "?"),
+        ("class_code", "i1"),
+        ("is_reserved", "?"),  # for the first in the queue
+        ("first_pod", "i4"),  # of a list of the pods here
+        ("zone", "i4"),
+        ("soonest_end_s", "f8"),  # none of them is expected to end before
+        # What it is
         ("cpu_idle_w", "f8"),
         ("cpu_floor", "f8"),
         ("curve_at", "i8"),  # of its CPUs in the tables
@@ -54,19 +63,14 @@ NODE = np.dtype(
         ("core_speed", "f8"),
         ("gpu_speed", "f8"),
         # How it stands
-        ("free_mcores", "i8"),
-        ("free_gpus", "i8"),
         ("load", "i8"),
         ("pods", "i8"),
         ("performance_pods", "i8"),
-        ("first_pod", "i4"),  # of a list of the pods here
         ("cpu_cap_w", "f8"),
         ("gpu_cap_w", "f8"),
-        ("class_code", "i1"),
         ("frequency", "f8"),
         ("gpu_w", "f8"),  # all boards
         ("wall", "i8"),  # in WATT units
-        ("ready_s", "f8"),  # works from then on
         ("empty_since_s", "f8"),
         ("violating", "?"),
         ("energy_j", "f8"),
@@ -77,6 +81,7 @@ NODE = np.dtype(
         ("capped_w", "f8"),
         ("measured_w", "f8"),
         ("budget_w", "f8"),
+        ("headroom", "f8"),  # percent of it that is free, recent pods taken off
         ("points_per_w", "f8"),
         ("rest_standard", "f8"),
         ("rest_performance", "f8"),
@@ -89,7 +94,6 @@ NODE = np.dtype(
         ("inverse_cores", "f8"),
         ("inverse_gpus", "f8"),
         # What is kept for the first in the queue
-        ("is_reserved", "?"),
         ("spare_mcores", "i8"),
         ("spare_gpus", "i8"),
     ],
@@ -104,18 +108,19 @@ POD = np.dtype(
         ("node", "i4"),
         ("after", "i4"),  # next on its node
         ("before", "i4"),
+        ("bound_in", "i4"),  # the tick after which it was bound
+        ("runs", "?"),
         ("load", "i8"),
+        ("added", "i8"),  # WATT units, as the twin would estimate it
         ("cpu_rate", "f8"),  # share of its work a second on reference cores; infinite: none to do
         ("gpu_rate", "f8"),
+        ("rate", "f8"),  # at the speed of its node
         ("gpu_utilisation", "f8"),
         ("memory_intensity", "f8"),
         ("io_intensity", "f8"),
         ("feed_intensity", "f8"),
         ("cpu_sensitivity", "f8"),
         ("gpu_sensitivity", "f8"),
-        ("rate", "f8"),  # at the speed of its node
-        ("added", "i8"),  # WATT units, as the twin would estimate it
-        ("bound_in", "i4"),  # the tick after which it was bound
     ],
     align=True,
 )
@@ -123,22 +128,24 @@ POD = np.dtype(
 # One record a job.
 JOB = np.dtype(
     [
-        ("submit_s", "f8"),
+        # What a look at the queue reads, close together
+        ("kind", "i4"),
+        ("next_in_queue", "i4"),
+        ("previous_in_queue", "i4"),
+        ("next_waiting", "i4"),  # of its kind
+        ("previous_waiting", "i4"),
         ("first_pod", "i4"),
         ("last_pod", "i4"),  # the first of the next job
-        ("kind", "i4"),
         ("state", "i1"),
+        ("backfilled", "?"),
+        ("reference_s", "f8"),  # on reference devices
+        ("submit_s", "f8"),
         ("start_s", "f8"),
         ("end_s", "f8"),
         ("left", "f8"),  # share of its work
         ("rate", "f8"),
         ("since_s", "f8"),
         ("expected_end_s", "f8"),  # as a user would have said
-        ("backfilled", "?"),
-        ("next_waiting", "i4"),  # of its kind
-        ("previous_waiting", "i4"),
-        ("reference_s", "f8"),  # on reference devices
-        ("place", "i4"),  # in the heap of ends
     ],
     align=True,
 )
@@ -150,7 +157,10 @@ SHAPE = np.dtype(
         ("gpus", "i8"),
         ("gpu_model", "i4"),
         ("performance", "?"),
+        ("first_node", "i4"),  # no node before it can ever run the pod
+        ("last_node", "i4"),  # nor this one or any behind it
         ("seen", "i8"),  # how many changes of nodes its tree knows
+        ("like", "i4"),  # the first shape that is ranked as this one: theirs is one tree
         ("in_gangs", "?"),
         ("slots", "i8"),  # how many pods would fit in all, where it is in gangs
         ("given_at", "i8"),  # the move after which scores were given
@@ -159,10 +169,12 @@ SHAPE = np.dtype(
 )
 KIND = np.dtype(
     [
-        ("first", "i4"),  # who waits, in the order of arrival
-        ("last", "i4"),
-        ("cursor", "i4"),  # of a look at all
-        ("active", "i4"),  # a list of the kinds that a look still tries
+        ("last", "i4"),  # who waits, in the order of arrival
+        ("place", "i4"),  # among the kinds that a look still tries; NOBODY: it does not
+        ("tried", "i4"),  # a list of these kinds
+        ("shape", "i4"),  # of its first pod
+        ("alike", "i4"),  # pods of that shape in each job; 1 where others follow
+        ("hopeless", "?"),  # there is not even room for these
         ("failed_s", "f8"),  # what ran as long did not fit beside the reservation
         ("performance", "i8"),  # pods of class performance in each job
         ("fails_at", "i8"),  # nothing was freed since it last did not fit
@@ -235,6 +247,8 @@ RUN = np.dtype(
         ("running", "i8"),
         ("done", "i8"),
         ("next_arrival", "i8"),
+        ("first_in_queue", "i8"),
+        ("last_in_queue", "i8"),
         ("reserved_for", "i8"),
         ("reserved_until_s", "f8"),
         ("reserved_count", "i8"),
@@ -266,27 +280,28 @@ class World(NamedTuple):
     best: Codes  # by shape: a tree of winners over the nodes
     slots_on: Codes  # by shape and node: how many pods fit there
     given: Numbers  # by shape and node: scores from a ranking in Python
+    best_value: Numbers  # theirs
+    firsts: Codes  # by kind: who has waited longest, or NONE
+    cursors: Codes  # by kind that a look tries: who is next, or NONE
     ends: Codes  # a heap of running jobs by end
+    ends_s: Numbers  # their ends
+    place: Codes  # by job: in the heap
     waking: Codes  # a ring of nodes
     masked: Codes  # nodes that a look leaves out
     reserved_nodes: Codes
-    change: Codes  # a ring of the nodes that changed
+    change: Codes  # a ring of the nodes that changed, as long as a power of two
     outside_c: Numbers  # by step of the plant, the last one holds on
     curves: Numbers  # value and rise of power over load, one curve after the other
     sweeps: Numbers  # by sweep: shares of the limit, slowdown, power
-    addresses: Integers  # of all these, for compiled code
-
-    @property
-    def address(self) -> Any:
-        """What compiled code takes for the world."""
-        return self.addresses.ctypes.data
+    addresses: Integers  # of all these
+    address: Any  # of the addresses: what compiled code takes for the world
 
 
 def with_addresses(world: World) -> World:
     """Arrays must stay where they are from now on."""
-    table = np.zeros((len(world) - 1, 4), np.int64)
-    for row, array in enumerate(world[:-1]):
+    table = np.zeros((len(world) - 2, 4), np.int64)
+    for row, array in enumerate(world[:-2]):
         assert array.flags.c_contiguous
         table[row, 0] = array.ctypes.data
         table[row, 1 : 1 + array.ndim] = array.shape
-    return world._replace(addresses=table)
+    return world._replace(addresses=table, address=table.ctypes.data)

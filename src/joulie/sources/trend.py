@@ -80,7 +80,8 @@ class TrendWindows:
 
     def slopes(self, now_s: float) -> Numbers:
         """The same as an array, in the order of the nodes last recorded; 0 without a trend."""
-        return _slopes_w_per_min(self._times_s, self._power_w, now_s - self._window_s)[self._rows]
+        used = int(self._rows.max(initial=-1)) + 1  # there are up to twice as many rows as nodes
+        return _slopes_w_per_min(self._times_s[:used], self._power_w[:used], now_s - self._window_s)[self._rows]
 
     def _rows_of(self, nodes: Sequence[str]) -> NDArray[np.intp]:
         names = list(nodes)
