@@ -17,8 +17,8 @@ import pytest
 from joulie.cluster.credentials import Credentials
 from joulie.cluster.port import ClusterError
 from joulie.cluster.transport import Transport
-from testbed.certificates import write_certificates
 from tests.cluster.cutting_server import cutting_server
+from tests.cluster.tls_contexts import contexts
 
 LINES = 200
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
@@ -35,14 +35,6 @@ class CountingSelector(selectors.DefaultSelector):
         ready = super().select(timeout)
         self.woken += bool(ready)
         return ready
-
-
-def contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A client's and a server's."""
-    files = write_certificates(folder)
-    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    theirs.load_cert_chain(files.server, files.server_key)
-    return ssl.create_default_context(cafile=str(files.ca)), theirs
 
 
 def send_lines(listener: socket.socket, tls: ssl.SSLContext | None) -> None:

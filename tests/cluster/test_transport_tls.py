@@ -14,7 +14,7 @@ from aiohttp import web
 
 from joulie.cluster.credentials import Credentials
 from joulie.cluster.transport import Transport
-from testbed.certificates import write_certificates
+from tests.cluster.tls_contexts import contexts
 from tests.cluster.watching import run
 
 CONTENT = random.Random(1).randbytes(1_000_000)
@@ -23,9 +23,7 @@ CONTENT = random.Random(1).randbytes(1_000_000)
 @contextlib.asynccontextmanager
 async def streaming(folder: Path) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
     """A server that sends the content in writes of all sizes; its port and whom a client trusts."""
-    made = write_certificates(folder)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(made.server, made.server_key)
+    ours, theirs = contexts(folder)
 
     async def stream(request: web.Request) -> web.StreamResponse:
         response, chance, sent = web.StreamResponse(), random.Random(2), 0
@@ -40,9 +38,9 @@ async def streaming(folder: Path) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
     app.router.add_get("/stream", stream)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=theirs).start()
     try:
-        yield runner.addresses[0][1], ssl.create_default_context(cafile=made.ca)
+        yield runner.addresses[0][1], ours
     finally:
         await runner.cleanup()
 

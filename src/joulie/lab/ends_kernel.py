@@ -5,9 +5,15 @@ Ends and places stand in arrays of their own: a heap that looks into the jobs' r
 
 from __future__ import annotations
 
-from joulie.lab.compiling import compiled
+from joulie.lab.compiling import compiled, inlined
 from joulie.lab.memory_kernel import ends_of, ends_s_of, jobs_of, place_of, run_of
 from joulie.lab.world import NOBODY, World
+
+
+@inlined
+def is_sooner(one_s: float, one: int, other_s: float, other: int) -> bool:
+    """Of two that end at once, the one that came first."""
+    return one_s < other_s or (one_s == other_s and one < other)
 
 
 @compiled
@@ -39,12 +45,11 @@ def set_place(world: World, place: int, job: int, end_s: float) -> None:
 
 @compiled
 def rise(world: World, place: int) -> int:
-    """Of two that end at once, the one that came first goes before."""
     ends, ends_s = ends_of(world), ends_s_of(world)
     job, end_s = ends[place], ends_s[place]
     while place > 0:
         above = (place - 1) // 2
-        if not (end_s < ends_s[above] or (end_s == ends_s[above] and job < ends[above])):
+        if not is_sooner(end_s, job, ends_s[above], ends[above]):
             break
         set_place(world, place, ends[above], ends_s[above])
         place = above
@@ -61,11 +66,9 @@ def sink(world: World, place: int) -> None:
         if below >= count:
             break
         other = below + 1
-        if other < count and (
-            ends_s[other] < ends_s[below] or (ends_s[other] == ends_s[below] and ends[other] < ends[below])
-        ):
+        if other < count and is_sooner(ends_s[other], ends[other], ends_s[below], ends[below]):
             below = other
-        if not (ends_s[below] < end_s or (ends_s[below] == end_s and ends[below] < job)):
+        if not is_sooner(ends_s[below], ends[below], end_s, job):
             break
         set_place(world, place, ends[below], ends_s[below])
         place = below

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from joulie.catalogue.lookup import Catalogue
 from joulie.control.placement import rejection
 from joulie.control.scoring import CLASS_CODES, headroom_after, headroom_before, total_score, wire_points
 from joulie.errors import InputError
@@ -72,15 +73,17 @@ class Explained(Struct, frozen=True, rename="camel"):
 
 
 def explain(case: Case, seed: int, name: str) -> Explained:
-    """Runs the case once as it is, and twice up to a moment: to stop a run and let it go on could change its course."""
+    """Runs the case once as it is, and again up to a moment: to stop a run and let it go on could change its course."""
     catalogue = catalogue_of(case)
     jobs = jobs_of(case.trace, seed, case.setup.cluster, catalogue, Remarks(skip_bad=case.trace.skip_bad))
     job = _find(jobs, name)
     with importable(case.folder), contained():
-        outcome = _simulation(case, seed, jobs).run()
+        outcome = _simulation(case, seed, jobs, catalogue).run()
         woken_s = case.setup.plant.wake_s if case.setup.plant.sleep else 0.0
         placed_s = max(float(jobs.submit_s[job]), float(outcome.start_s[job]) - woken_s)
-        came, placed = (_moment_from(case, seed, jobs, job, from_s) for from_s in (0.0, placed_s))
+        came = placed = _moment_from(case, seed, jobs, catalogue, job, 0.0)
+        if came is not None and came.time_s < placed_s:
+            placed = _moment_from(case, seed, jobs, catalogue, job, placed_s)
     return _told(case, jobs, job, outcome, came, placed)
 
 
@@ -92,13 +95,13 @@ class _SeenError(Exception):
         self.moment = moment
 
 
-def _moment_from(case: Case, seed: int, jobs: JobTable, job: int, from_s: float) -> Moment | None:
+def _moment_from(case: Case, seed: int, jobs: JobTable, catalogue: Catalogue, job: int, from_s: float) -> Moment | None:
     """When the job is first looked at from then on; None where it never is."""
 
     def see(now_s: float, world: World) -> None:
         raise _SeenError(_moment(now_s, world, job, simulation.cluster.names))
 
-    simulation = _simulation(case, seed, jobs, Observer(placed=see, probe_job=job, probe_from_s=from_s))
+    simulation = _simulation(case, seed, jobs, catalogue, Observer(placed=see, probe_job=job, probe_from_s=from_s))
     try:
         simulation.run()
     except _SeenError as seen:
@@ -106,9 +109,11 @@ def _moment_from(case: Case, seed: int, jobs: JobTable, job: int, from_s: float)
     return None
 
 
-def _simulation(case: Case, seed: int, jobs: JobTable, observer: Observer | None = None) -> Simulation:
+def _simulation(
+    case: Case, seed: int, jobs: JobTable, catalogue: Catalogue, observer: Observer | None = None
+) -> Simulation:
     policy = given_policy(case.setup.policy.name)
-    return Simulation(case.setup, jobs, seed, catalogue=catalogue_of(case), policy=policy, observer=observer)
+    return Simulation(case.setup, jobs, seed, catalogue=catalogue, policy=policy, observer=observer)
 
 
 def _find(jobs: JobTable, name: str) -> int:

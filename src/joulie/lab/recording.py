@@ -22,9 +22,6 @@ class Recorder:
         self._world, self._steering = world, steering
         self._rows: list[tuple[float, ...]] = []
         self._at = (0.0, 0.0, 0.0)
-        self._has_gpu = world.nodes["gpus"] > 0
-        self._caps = steering.cap_pct
-        self._mean_pct = self._mean_caps()
 
     def record(self) -> None:
         run, zones, nodes = self._world.run[0], self._world.zones, self._world.nodes
@@ -35,9 +32,8 @@ class Recorder:
             return
         self._at = (now_s, float(run["it_j"]), float(run["cooling_j"]))
         dt_s = now_s - since_s
-        if self._caps is not self._steering.cap_pct:
-            self._caps = self._steering.cap_pct
-            self._mean_pct = self._mean_caps()
+        cpu_pct, gpu_pct = self._steering.cap_pct
+        has_gpu = nodes["gpus"] > 0
         step = min(max(0, int(run["steps"]) - 1), len(outside_c) - 1)
         self._rows.append(
             (
@@ -46,18 +42,14 @@ class Recorder:
                 (self._at[2] - cooling_j) / dt_s,
                 float(outside_c[step]),
                 float(zones["inlet_c"].max()),
-                *self._mean_pct,
+                float(cpu_pct.mean()),
+                float(gpu_pct[has_gpu].mean()) if has_gpu.any() else 100.0,
                 float(run["running"]),
                 float(run["waiting"]),
                 float(np.count_nonzero(nodes["class_code"] == _ECO)),
                 float(np.count_nonzero(nodes["asleep"])),
             )
         )
-
-    def _mean_caps(self) -> tuple[float, float]:
-        cpu_pct, gpu_pct = self._caps
-        has_gpu = self._has_gpu
-        return float(cpu_pct.mean()), float(gpu_pct[has_gpu].mean()) if has_gpu.any() else 100.0
 
     def series(self) -> dict[str, Numbers]:
         table = np.array(self._rows).reshape(len(self._rows), len(SERIES))

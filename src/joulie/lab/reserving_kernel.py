@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joulie.lab.compiling import compiled
+from joulie.lab.ends_kernel import is_sooner
 from joulie.lab.memory_kernel import ends_of, jobs_of, nodes_of, pods_of, reserved_nodes_of, run_of, shapes_of
 from joulie.lab.ranking_kernel import may_run
 from joulie.lab.trees_kernel import catch_up, is_kept, times
@@ -164,19 +165,13 @@ def sink_place(heap: Integers, ends_s: Numbers, top: int, count: int) -> None:
     moved, at = heap[top], top
     while 2 * at + 1 < count:
         below = 2 * at + 1
-        if below + 1 < count and is_sooner(ends_s, heap[below + 1], heap[below]):
+        if below + 1 < count and is_sooner(ends_s[heap[below + 1]], heap[below + 1], ends_s[heap[below]], heap[below]):
             below += 1
-        if not is_sooner(ends_s, heap[below], moved):
+        if not is_sooner(ends_s[heap[below]], heap[below], ends_s[moved], moved):
             break
         heap[at] = heap[below]
         at = below
     heap[at] = moved
-
-
-@compiled
-def is_sooner(ends_s: Numbers, one: int, other: int) -> bool:
-    """Of equals the first."""
-    return ends_s[one] < ends_s[other] or (ends_s[one] == ends_s[other] and one < other)
 
 
 @compiled

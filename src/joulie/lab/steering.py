@@ -92,7 +92,6 @@ class Steering:
         self._has_gpu = np.array([machine.gpu_count > 0 for machine in cluster.recognised])
         self._caps = {profile: self._caps_of(profile) for profile in (PERFORMANCE, ECO)}
         self._draining_or_full = np.ones(len(cluster), np.bool_)  # at performance caps
-        self.cap_pct = self._caps_in_force()  # of CPUs and GPUs; other arrays whenever one changes
         self.states: list[State] = [PERFORMANCE] * len(cluster)
         self.sensors = Sensors(setup.telemetry, self.settings, cluster, seed)
         densities = planning_densities(cluster.recognised)
@@ -109,7 +108,9 @@ class Steering:
         world.run["counts_recent"] = self.settings.extender.score.count_recent_pods
         recap(world, np.arange(len(cluster)), *self._caps[PERFORMANCE])
 
-    def _caps_in_force(self) -> tuple[Numbers, Numbers]:
+    @property
+    def cap_pct(self) -> tuple[Numbers, Numbers]:
+        """Of CPUs and GPUs, as now in force."""
         full, eco = self._caps[PERFORMANCE], self._caps[ECO]
         at_full = self._draining_or_full
         return np.where(at_full, full[0], eco[0]), np.where(at_full, full[1], eco[1])
@@ -162,7 +163,7 @@ class Steering:
             rows = np.array(changed)
             self._world.nodes["class_code"][rows] = [CLASS_CODES[self.states[row]] for row in changed]
             self._draining_or_full[rows] = [self.states[row] != ECO for row in changed]
-            self.cap_pct = cpu_pct, gpu_pct = self._caps_in_force()
+            cpu_pct, gpu_pct = self.cap_pct
             recap(self._world, rows, cpu_pct[rows], gpu_pct[rows])
 
     def _look(self, now_s: float) -> None:

@@ -18,7 +18,7 @@ from joulie.lab.memory_kernel import (
     slots_on_of,
 )
 from joulie.lab.ranking_kernel import NO, fits, random_best, scanned_best, value
-from joulie.lab.world import GIVEN, NOBODY, RANDOM, World
+from joulie.lab.world import GIVEN, NOBODY, RANDOM, Numbers, World
 
 
 @compiled
@@ -97,14 +97,19 @@ def plant_tree(world: World, shape: int) -> None:
             set_slots(world, shape, node)
     first, last = half + first_node // 2, half + (last_node - 1) // 2
     for place in range(first, last + 1):
-        left = 2 * (place - half)
-        winner = left if left + 1 >= count or leaf[left + 1] <= leaf[left] else left + 1
+        winner = better_leaf(leaf, 2 * (place - half), count)
         best[place], best_value[place] = winner, leaf[winner]
     while first > 1:
         first, last = first // 2, last // 2
         for place in range(first, last + 1):
             winner = 2 * place + (best_value[2 * place + 1] > best_value[2 * place])
             best[place], best_value[place] = best[winner], best_value[winner]
+
+
+@inlined
+def better_leaf(leaf: Numbers, left: int, count: int) -> int:
+    """Of this node and the next; of equals the first."""
+    return left if left + 1 >= count or leaf[left + 1] <= leaf[left] else left + 1
 
 
 @compiled
@@ -123,8 +128,7 @@ def set_leaf(world: World, shape: int, node: int, now: float) -> None:
     leaf[node] = now
     count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
     place = half + node // 2
-    left = node - node % 2
-    winner = left if left + 1 >= count or leaf[left + 1] <= leaf[left] else left + 1
+    winner = better_leaf(leaf, node - node % 2, count)
     winning = leaf[winner]
     while True:
         if best[place] == winner and winner != node:
