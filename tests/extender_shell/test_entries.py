@@ -35,9 +35,8 @@ def test_as_an_encoder_would_say_it(names: list[str], score_max: int, data: st.D
 
 
 def test_a_row_that_is_another_nodes_says_so() -> None:
-    extender = made({})
-    board, entries = extender.state.board, Entries(extender.state.board, 100)
-    board.on_freed = lambda _name, row: entries.forget(row)
+    board = made({}).state.board
+    entries = Entries(board, 100)
     board.put_node("old-and-long", Node("old-and-long", {}))
     assert said(entries, [0], [7]) == [{"Host": "old-and-long", "Score": 7}]
     board.put_node("old-and-long", None)

@@ -12,23 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LARGEST = 2.0**900  # beyond, the grid itself would overflow
+_KEPT_BITS = 52  # of a double, after its first
 
 
 def exact_sum(values: NDArray[np.float64]) -> float:
     """Exactly what `math.fsum` gives."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest < _LARGEST:  # nor where it is no number
+        return math.fsum(values.tolist())
     sums: list[float] = []
-    rest, largest = values, _largest(values)
-    room = math.ceil(math.log2(len(values) + 2))
-    while largest:
-        if not largest < _LARGEST:  # nor where it is no number
-            return math.fsum(values.tolist())
-        grid = math.ldexp(1.0, math.frexp(largest)[1] + room)
+    rest, room = values, math.ceil(math.log2(len(values) + 2))
+    exponent = math.frexp(largest)[1] + room
+    while rest.any():
+        grid = math.ldexp(1.0, exponent)
         leading = (rest + grid) - grid
         sums.append(float(leading.sum()))
         rest = rest - leading
-        largest = _largest(rest)
+        exponent += room - _KEPT_BITS  # what is left is smaller by so much
     return math.fsum(sums)
-
-
-def _largest(values: NDArray[np.float64]) -> float:
-    return float(np.abs(values).max(initial=0.0))

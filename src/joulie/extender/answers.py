@@ -104,10 +104,8 @@ class Answers:
         if rows is None:
             rows, unknown = self._looked_up(question.names)
         points = wire_scores(scored.score[rows], self._score_max)
-        entries = self._entries.of(rows, points)
-        if unknown:
-            strangers = (self._entries.of_unknown(question.names[at], self._neutral) for at in unknown)
-            entries = b"".join((entries, *strangers))
+        strangers = (self._entries.of_unknown(question.names[at], self._neutral) for at in unknown)
+        entries = b"".join((self._entries.of(rows, points), *strangers))
         return Scored(b"[%b]" % entries[1:], rows, points, scored.marginal_w)
 
     def _looked_up(self, names: list[str]) -> tuple[NDArray[np.intp], list[int]]:
@@ -124,10 +122,6 @@ class Answers:
         refused = self._refused(pod, list(victims), None)
         kept = {name: meta for name, meta in victims.items() if name not in refused}
         return msgspec.json.encode({"NodeNameToMetaVictims": kept})
-
-    def forget(self, row: int) -> None:
-        """The row is another node's from now on."""
-        self._entries.forget(row)
 
     def _refused(self, pod: Pod, names: list[str], wholes: list[Raw] | None) -> dict[str, str]:
         """Why the pod may not go there, by name; nodes that came whole and are not known speak by their label."""

@@ -30,8 +30,8 @@ from joulie.settings import ExtenderSettings
 FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
 # News come by the hundred a second, and each alone would cost as much as a request; together they cost little. The
 # first is taken at once, those that follow at most so much later. Of pods, what is on its way meanwhile is expected
-# (`ExpectedPods`); of a node's class nothing may be known late.
-TOGETHER_S = {PODS: 0.1, NODE_TWINS: 0.004}
+# (`ExpectedPods`); of a node's class nothing may be known late, so twins wait no longer than they took to get here.
+TOGETHER_S = {PODS: 0.1, NODE_TWINS: 0.01}
 # The objects of a cluster live long and hold no cycles: looking through them for garbage would stall requests.
 _GC_THRESHOLDS = (50_000, 20, 100)
 
@@ -75,7 +75,6 @@ class Extender:
 
     def _forget(self, _name: str, row: int) -> None:
         self.expected.forget_rows()
-        self.answers.forget(row)
         self.metrics.forget(row)
 
     def _on_broken(self, resource: Resource, key: str, reason: str) -> None:

@@ -1,99 +1,67 @@
 """From the names of a request to rows of the board, all at once.
 
 A dictionary has to be asked for each name by itself, and at 20,000 names its keys lie scattered over more memory than a
-processor keeps at hand: a name then costs a third of a microsecond. Here names are compared as words in arrays that lie
+processor keeps at hand: a name then costs a third of a microsecond. Here names are compared in arrays that lie
 together, so that four times the names cost four times as much.
 """
 
 from __future__ import annotations
+
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joulie.control.board import ScoreBoard
 
-Words = NDArray[np.uint64]
-Places = NDArray[np.intp]
+Rows = NDArray[np.intp]
 
 _WORD_BYTES = 8
-_HALF = np.uint64(32)
-_FACTOR, _OTHER_FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)  # odd, bits well mixed
-_ROOM = 8  # slots a name: most names then have a slot of their own
+_ROOM = 8  # slots a name: nearly all names then have a slot of their own
+_NOBODY = b"\n"  # stands for a row that is free: no node has this name
 
 
 class RowTable:
     """The names of the board's rows, made anew when a name has come or gone.
 
-    Each name has a slot in a first table; whoever loses its slot to another has one in a second table, and the very
-    few that lose again stand in a dictionary.
+    A name's slot is a weighted sum of its words. The few that lose their slot to another stand in a dictionary.
     """
 
     def __init__(self, board: ScoreBoard) -> None:
         self._board = board
         self._version = -1
 
-    def find(self, names: list[bytes]) -> Places | None:
+    def find(self, names: list[bytes]) -> Rows | None:
         """The row of each name; None where not all are known."""
         if self._version != self._board.index_version:
             self._build()
-        if not len(self._rows):
-            return None
-        words = self._words_of(names)
-        mixed = _mixed(words)
-        at = self._first[self._slots(mixed)]
-        wrong = np.flatnonzero(~self._equal(at, words))
-        if len(wrong):
-            at[wrong] = self._second[self._slots(mixed[wrong] * _OTHER_FACTOR)]
-            for place in wrong[~self._equal(at[wrong], [column[wrong] for column in words])].tolist():
-                known = self._rest.get(names[place])
-                if known is None:
+        asked = np.array(names, self._names.dtype)
+        rows = self._row_in[self._slots(asked)]
+        strangers = self._names[rows] != asked
+        if strangers.any():
+            for place in np.flatnonzero(strangers).tolist():
+                row = self._displaced.get(names[place])
+                if row is None:
                     return None
-                at[place] = known
-        return self._rows[at]
+                rows[place] = row
+        return rows
 
     def _build(self) -> None:
-        index = self._board.index
-        names = [name.encode() for name in index]
+        names = [name.encode() or _NOBODY for name in self._board.names] or [_NOBODY]
         # One byte more than the longest: what is longer is cut there, and then equals none of them.
-        width = -(-(max(map(len, names), default=0) + 1) // _WORD_BYTES)
-        self._dtype = np.dtype(f"S{width * _WORD_BYTES}")
-        self._words = [column.copy() for column in self._words_of(names)]
-        self._rows = np.fromiter(index.values(), np.intp, len(names))
-        bits = max(1, (_ROOM * len(names)).bit_length())
+        words = -(-(max(map(len, names)) + 1) // _WORD_BYTES)
+        self._names = np.array(names, f"S{words * _WORD_BYTES}")
+        chance = Random(len(names))
+        self._weights = np.array([chance.getrandbits(64) | 1 for _ in range(words)], np.uint64)
+        bits = (_ROOM * len(names)).bit_length()
         self._shift = np.uint64(64 - bits)
-        mixed, everyone = _mixed(self._words), np.arange(len(names))
-        self._first, lost = _placed(everyone, self._slots(mixed), 1 << bits)
-        self._second, lost = _placed(lost, self._slots(mixed[lost] * _OTHER_FACTOR), 1 << bits)
-        self._rest = {names[place]: place for place in lost.tolist()}
+        slots, rows = self._slots(self._names), np.arange(len(names))
+        self._row_in = np.zeros(1 << bits, np.intp)
+        self._row_in[slots] = rows
+        displaced = np.flatnonzero(self._row_in[slots] != rows).tolist()
+        self._displaced = {names[row]: row for row in displaced if names[row] != _NOBODY}
         self._version = self._board.index_version
 
-    def _words_of(self, names: list[bytes]) -> list[Words]:
-        """Column by column: the first eight bytes of each name, the next eight, …"""
-        width = self._dtype.itemsize // _WORD_BYTES
-        rows = np.array(names, dtype=self._dtype).view(np.uint64).reshape(len(names), width)
-        return [rows[:, column] for column in range(width)]
-
-    def _equal(self, at: Places, words: list[Words]) -> NDArray[np.bool_]:
-        same: NDArray[np.bool_] = self._words[0][at] == words[0]
-        for mine, theirs in zip(self._words[1:], words[1:], strict=True):
-            same &= mine[at] == theirs
-        return same
-
-    def _slots(self, mixed: Words) -> Places:
-        return (mixed >> self._shift).astype(np.intp)
-
-
-def _placed(places: Places, slots: Places, size: int) -> tuple[Places, Places]:
-    """A table with a place in each slot, and those that found theirs taken."""
-    table = np.zeros(size, np.intp)
-    table[slots] = places
-    return table, places[table[slots] != places]
-
-
-def _mixed(words: list[Words]) -> Words:
-    mixed = np.zeros(len(words[0]), np.uint64)
-    for column in words:
-        mixed += column
-        mixed *= _FACTOR
-        mixed ^= mixed >> _HALF
-    return mixed * _FACTOR
+    def _slots(self, names: NDArray[np.bytes_]) -> Rows:
+        words = names.view(np.uint64).reshape(len(names), len(self._weights))
+        return (words @ self._weights >> self._shift).view(np.intp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _FORM = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])|([+-])([01]\d|2[0-3]):([0-5]\d))",
@@ -36,6 +37,7 @@ def parse_time_s(text: str) -> float:
     return seconds
 
 
+@lru_cache(maxsize=1024)  # whole seconds, and thousands of objects were written within a few
 def readable_time_s(text: str | None) -> float | None:
     """The same; None where there is no time, or none that can be read."""
     try:
