@@ -17,7 +17,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3
 
 def said(entries: Entries, rows: list[int], points: list[int]) -> list[dict[str, object]]:
     text = entries.of(np.array(rows, dtype=np.intp), np.array(points, dtype=np.int64))
-    found: list[dict[str, object]] = json.loads(b"[%b]" % text[1:])
+    found: list[dict[str, object]] = json.loads(b"[%b]" % bytes(text[1:]))
     return found
 
 
