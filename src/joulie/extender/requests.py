@@ -127,9 +127,9 @@ _NAME_FIRST = re.compile(rb'\{"metadata":\{"name":"([a-z0-9.-]+)"')
 def read_question(body: bytes, *, keep_nodes: bool) -> Question:
     """The pod and its candidates; nodes that came whole can be kept to be handed back."""
     asked = typed(_WHOLE, body, "the request") if keep_nodes else typed(_NAMED, body, "the request")
-    raw = bytes(_first(_present(asked.pod_capital), _present(asked.pod_lower)) or b"")
+    raw = bytes(_present(asked.pod_capital) or _present(asked.pod_lower) or b"")
     pod, exists = _asking(raw) if len(raw) > MOST_REMEMBERED_BYTES else _asking_again(raw)
-    names = _first(_present(asked.names_capital), _present(asked.names_camel), _present(asked.names_lower))
+    names = _present(asked.names_capital) or _present(asked.names_camel) or _present(asked.names_lower)
     if names is not None:
         return Question(pod, exists, bytes(names))
     if isinstance(asked, _AskedWhole) and (nodes := _first(asked.nodes_capital, asked.nodes_lower)) is not None:
@@ -202,7 +202,7 @@ def one_line(text: str, longest: int = 300) -> str:
 
 
 def _present(raw: Raw) -> Raw | None:
-    return None if memoryview(raw) == _NULL else raw
+    return None if raw is _ABSENT or memoryview(raw) == _NULL else raw
 
 
 def _first(*parts: T | None) -> T | None:
