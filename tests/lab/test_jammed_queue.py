@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from joulie.lab.building import PAGE_JOBS
 from joulie.lab.digests import outcome_digest
 from joulie.lab.engine import Observer, Simulation
+from joulie.lab.events_kernel import advance
 from joulie.lab.jobs import JobTable
 from joulie.lab.setup import ClusterSetup, NodeGroup, PolicySetup, QueueSetup, RunSetup
 from joulie.lab.world import LOAD
@@ -63,10 +67,15 @@ def _wide_and_small(wide: int, small: int, span_s: float, wide_s: float) -> JobT
 
 def test_records_hold_what_the_trace_says() -> None:
     jobs = mixed(3, 200, 10.0, MODELS)
+    jobs = replace(jobs, submit_s=np.ones(len(jobs)))
 
     world = Simulation(RunSetup(cluster=CLUSTER), jobs, 1).world
+    advance(world, 1.0 + 1e-9)
 
-    pods, records = world.pods, world.jobs
+    assert int(world.run["next_arrival"][0]) == len(jobs)
+    pods, records = world.pods[: jobs.pods], world.jobs[: len(jobs)]
+    np.testing.assert_array_equal(records["number"], np.arange(len(jobs)))
+    np.testing.assert_array_equal(pods["number"], np.arange(jobs.pods))
     np.testing.assert_array_equal(pods["job"], jobs.job_of_pod)
     np.testing.assert_array_equal(world.shapes["mcores"][pods["shape"]], jobs.cores * 1000)
     np.testing.assert_array_equal(world.shapes["gpus"][pods["shape"]], jobs.gpus)
@@ -78,7 +87,6 @@ def test_records_hold_what_the_trace_says() -> None:
     no_work = np.full(jobs.pods, np.inf)
     gpu_rate = np.divide(jobs.gpus, jobs.gpu_units, out=no_work, where=jobs.gpu_units > 0)
     np.testing.assert_array_equal(pods["gpu_rate"], gpu_rate)
-    np.testing.assert_array_equal(records["submit_s"], jobs.submit_s)
     np.testing.assert_array_equal(records["reference_s"], jobs.reference_s)
     np.testing.assert_array_equal(records["last_pod"], jobs.first_pod[1:])
     kinds = world.kinds[records["kind"]]
@@ -87,3 +95,19 @@ def test_records_hold_what_the_trace_says() -> None:
         kinds["performance"], np.add.reduceat(jobs.performance, jobs.first_pod[:-1], dtype=int)
     )
     assert set(np.unique(world.shapes["in_gangs"][pods["shape"][records["first_pod"][kinds["alike"] > 1]]])) == {True}
+
+
+def test_records_of_jobs_that_have_left_are_used_again() -> None:
+    """Few at a time: gangs and single pods, of which one stays from the first day to the last."""
+    count = 6 * PAGE_JOBS
+    lasts_s = np.full(count, 5.0)
+    lasts_s[10] = 2.0 * count
+    jobs = table(np.arange(count, dtype=np.float64), lasts_s, 1.0, pods=1 + np.arange(count) % 3)
+
+    simulation = Simulation(RunSetup(cluster=ClusterSetup([NodeGroup(3)]), scheduler="least"), jobs, 1)
+    outcome = simulation.run()
+
+    assert 2 <= int(simulation.world.run["pages"][0]) <= 3
+    np.testing.assert_allclose(outcome.end_s - outcome.start_s, lasts_s)
+    np.testing.assert_array_equal(outcome.start_s, jobs.submit_s)
+    assert np.all(outcome.node >= 0)

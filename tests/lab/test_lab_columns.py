@@ -124,10 +124,12 @@ class Judge:
     def _pods(self, world: World) -> list[Pod]:
         """Waiting ones are pending."""
         jobs, pods = self.jobs, []
+        records = world.jobs[np.isin(world.jobs["state"], (WAITING, RUNNING))]
+        states = dict(zip(records["number"].tolist(), records["state"].tolist(), strict=True))
         for pod, job in enumerate(jobs.job_of_pod.tolist()):
-            state = world.jobs["state"][job]
+            state = states.get(job)
             if state in (WAITING, RUNNING):
-                node = self.cluster.names[world.pods["node"][pod]] if state == RUNNING else ""
+                node = self.cluster.names[world.node_of_pod[pod]] if state == RUNNING else ""
                 wants: WorkloadClass = "performance" if jobs.performance[pod] else "standard"
                 pods.append(Pod("default", str(pod), node, wants, float(jobs.cores[pod]), float(jobs.gpus[pod])))
         return pods

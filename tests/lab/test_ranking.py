@@ -68,7 +68,7 @@ def test_too_many_shapes_to_keep_are_ranked_by_full_scans_with_the_same_result(m
     jobs = generate(TraceSetup(hours=2, load=0.8, duration_scale=0.3), 6, CLUSTER)
     setup = RunSetup(cluster=CLUSTER, policy=PolicySetup("static_partition"))
     kept = Simulation(setup, jobs, 6).run()
-    monkeypatch.setattr("joulie.lab.building.MOST_KEPT", 0)
+    monkeypatch.setattr("joulie.lab.lanes.MOST_KEPT", 0)
     scanned = Simulation(setup, jobs, 6).run()
     np.testing.assert_array_equal(kept.node, scanned.node)
     np.testing.assert_array_equal(kept.end_s, scanned.end_s)

@@ -6,11 +6,23 @@ import numpy as np
 
 from joulie.lab.compiling import compiled
 from joulie.lab.ends_kernel import drop_end, put_end
-from joulie.lab.memory_kernel import jobs_of, nodes_of, pods_of, run_of, shapes_of, waking_of
+from joulie.lab.filling_kernel import leave
+from joulie.lab.memory_kernel import (
+    backfilled_of,
+    ended_s_of,
+    jobs_of,
+    node_of_pod_of,
+    nodes_of,
+    pods_of,
+    run_of,
+    shapes_of,
+    start_s_of,
+    waking_of,
+)
 from joulie.lab.power_kernel import refresh, set_end, set_pace
 from joulie.lab.ranking_kernel import pod_power_w, set_recent
 from joulie.lab.trees_kernel import touch
-from joulie.lab.world import DONE, NOBODY, RUNNING, STARTING, WATT, World
+from joulie.lab.world import NOBODY, RUNNING, STARTING, WATT, World
 
 
 @compiled
@@ -36,6 +48,7 @@ def bind(world: World, pod: int, node: int) -> None:
         set_recent(world, node, nodes[node].recent + pods[pod].added)
     pods[pod].bound_in = run.tick
     pods[pod].node = node
+    node_of_pod_of(world)[pods[pod].number] = node
     head = nodes[node].first_pod
     pods[pod].after, pods[pod].before = head, NOBODY
     if head != NOBODY:
@@ -105,7 +118,7 @@ def start(world: World, job: int, passed: bool) -> None:
     ready_s = run.now_s
     for pod in range(jobs[job].first_pod, jobs[job].last_pod):
         ready_s = max(ready_s, nodes_of(world)[pods_of(world)[pod].node].ready_s)
-    jobs[job].backfilled = passed
+    backfilled_of(world)[jobs[job].number] = passed
     jobs[job].expected_end_s = ready_s + bound_s(world, job) * run.estimate_factor
     for pod in range(jobs[job].first_pod, jobs[job].last_pod):
         node = pods_of(world)[pod].node
@@ -123,7 +136,7 @@ def begin(world: World, job: int) -> None:
     jobs, pods, nodes, now_s = jobs_of(world), pods_of(world), nodes_of(world), run_of(world).now_s
     first, last = jobs[job].first_pod, jobs[job].last_pod
     jobs[job].state = RUNNING
-    jobs[job].start_s = jobs[job].since_s = now_s
+    start_s_of(world)[jobs[job].number] = jobs[job].since_s = now_s
     run_of(world).running += 1
     for pod in range(first, last):
         pods[pod].runs = True
@@ -142,8 +155,7 @@ def end(world: World, job: int) -> None:
     jobs, pods = jobs_of(world), pods_of(world)
     first, last = jobs[job].first_pod, jobs[job].last_pod
     drop_end(world, job)
-    jobs[job].state = DONE
-    jobs[job].end_s = run_of(world).now_s
+    ended_s_of(world)[jobs[job].number] = run_of(world).now_s
     run_of(world).running -= 1
     run_of(world).done += 1
     run_of(world).freed += 1
@@ -155,6 +167,7 @@ def end(world: World, job: int) -> None:
     for pod in range(first, last):
         if pod == first or pods[pod].node != pods[pod - 1].node:
             refresh(world, pods[pod].node)
+    leave(world, job)
 
 
 @compiled

@@ -8,8 +8,9 @@ from joulie.control.scoring import CLASS_CODES
 from joulie.control.survey import MachineColumns
 from joulie.lab import world as w
 from joulie.lab.cluster import LabCluster
-from joulie.lab.filling_kernel import fill_records
-from joulie.lab.jobs import ANY_MODEL, JobTable
+from joulie.lab.filling_kernel import fill_kinds, trace_columns
+from joulie.lab.jobs import JobTable
+from joulie.lab.lanes import NEVER, lanes_of, takes
 from joulie.lab.setup import RunSetup
 from joulie.lab.shapes import Shapes, shapes_of
 from joulie.model.names import PERFORMANCE
@@ -19,8 +20,7 @@ from joulie.plant.gpus import BOARD_SHAPE
 from joulie.plant.sweeps import SWEEPS
 from joulie.settings import MarginalSettings
 
-MOST_KEPT = 60_000_000  # values of shapes times nodes that are kept; beyond, every choice looks at all nodes
-NEVER = -(1 << 40)
+PAGE_JOBS = 1024  # records of jobs that are used again together
 _RANKINGS = {"least": w.LEAST, "most": w.MOST, "random": w.RANDOM, "joulie": w.JOULIE}
 
 
@@ -39,46 +39,58 @@ def build_world(
     shapes, count = shapes_of(jobs), len(cluster)
     ranking = _RANKINGS.get(setup.scheduler, w.GIVEN)
     curves = list(dict.fromkeys([BOARD_SHAPE, *(machine.cpu.shape for machine in cluster.machines)]))
-    kept = ranking in (w.LEAST, w.MOST, w.JOULIE) and len(shapes.mcores) * count <= MOST_KEPT
-    half = 1 << max(0, (count - 1).bit_length() - 1)
     table = ShapeTable(curves)
+    pages, page_pods = _pages(jobs)
+    columns, trace = trace_columns(jobs, shapes, reference_s)
 
     def nobody(size: int) -> w.Codes:
         return np.full(size, w.NOBODY, np.int32)
 
     nodes = _nodes(setup, cluster, jobs, marginal, curves)
+    records = _shapes(shapes, jobs, nodes)
+    if one_class and ranking in (w.LEAST, w.MOST):
+        _share_trees(records)
+    lanes = lanes_of(records, nodes, kept=ranking in (w.LEAST, w.MOST, w.JOULIE))
     world = w.World(
         nodes=nodes,
-        pods=np.zeros(jobs.pods, w.POD),
-        jobs=np.zeros(len(jobs), w.JOB),
-        shapes=_shapes(shapes, nodes),
+        pods=np.zeros(pages * page_pods, w.POD),
+        jobs=np.zeros(pages * PAGE_JOBS, w.JOB),
+        shapes=records,
         kinds=_kinds(shapes),
         zones=_zones(setup, cluster),
-        run=_run(setup, nodes, ranking, seed),
-        leaf=np.full((len(shapes.mcores), count if kept else 0), -np.inf),
-        best=np.full((len(shapes.mcores), 2 * half if kept else 2), w.NOBODY, np.int32),
-        slots_on=np.zeros((len(shapes.mcores), count if kept else 0), np.int32),
+        run=_run(setup, nodes, ranking, seed, page_pods),
+        blocks=lanes.blocks,
+        lanes=lanes.lanes,
+        wants=lanes.wants,
+        tree=lanes.tree,
+        levels=lanes.levels,
+        slots=lanes.slots,
+        slots_on=lanes.slots_on,
         given=np.zeros((len(shapes.mcores), count) if ranking == w.GIVEN else (0, 0)),
-        best_value=np.full((len(shapes.mcores), 2 * half if kept else 2), -np.inf),
         firsts=np.full(shapes.kinds, w.NONE, np.int32),
         cursors=np.full(shapes.kinds, w.NONE, np.int32),
-        ends=nobody(len(jobs)),
+        ends=np.zeros(len(jobs), np.int32),
         ends_s=np.zeros(len(jobs)),
-        place=nobody(len(jobs)),
+        place=np.zeros(pages * PAGE_JOBS, np.int32),
         waking=nobody(count),
         masked=nobody(count),
         reserved_nodes=nobody(count),
         change=np.zeros(1 << (max(1024, count) - 1).bit_length(), np.int32),
+        trace=trace,
+        living=np.zeros(pages, np.int32),
+        start_s=np.full(len(jobs), np.nan),
+        ended_s=np.full(len(jobs), np.nan),
+        backfilled=np.zeros(len(jobs), np.bool_),
+        node_of_pod=nobody(jobs.pods),
         outside_c=outside_c,
         curves=np.array([table.starts, table.rises]),
         sweeps=_sweeps(),
+        columns=columns,
         addresses=np.zeros((0, 0), np.int64),
         address=0,
     )
     world = w.with_addresses(world)
-    fill_records(world, jobs, shapes, reference_s)
-    if one_class and ranking in (w.LEAST, w.MOST):
-        _share_trees(world.shapes)
+    fill_kinds(world.address)
     return world
 
 
@@ -95,6 +107,7 @@ def _nodes(
     nodes["gpus"] = nodes["free_gpus"] = [machine.gpus for machine in machines]
     nodes["gpu_model"] = [model_code.get(machine.gpu.name or "", -2) if machine.gpu else -2 for machine in machines]
     nodes["takes_cpu_work"] = (nodes["gpus"] == 0) | setup.cluster.cpu_work_on_gpu_nodes
+    nodes["sort"] = np.unique(nodes[["gpu_model", "takes_cpu_work", "mcores", "gpus"]], return_inverse=True)[1]
     nodes["cpu_max_w"] = nodes["cpu_cap_w"] = [machine.cpu.max_w for machine in machines]
     nodes["cpu_idle_w"] = [machine.cpu.idle_w for machine in machines]
     nodes["cpu_floor"] = [machine.cpu.frequency_floor for machine in machines]
@@ -122,23 +135,19 @@ def _sweeps() -> w.Numbers:
     return np.array([[[*row, *[row[-1]] * (size - len(row))] for row in sweep] for sweep in rows])
 
 
-def _shapes(shapes: Shapes, nodes: w.Records) -> w.Records:
+def _shapes(shapes: Shapes, jobs: JobTable, nodes: w.Records) -> w.Records:
     records = np.zeros(len(shapes.mcores), w.SHAPE)
     for name in ("mcores", "gpus", "gpu_model", "performance"):
         records[name] = getattr(shapes, name)
-    records["seen"], records["given_at"] = NEVER, NEVER
+    records["given_at"] = NEVER
     records["like"] = np.arange(len(records))
-    machines, sort_of_node = np.unique(nodes[["gpu_model", "takes_cpu_work", "mcores", "gpus"]], return_inverse=True)
+    pods = np.diff(jobs.first_pod)
+    records["in_gangs"][shapes.of_pod[np.repeat(pods > 1, pods)]] = True
+    machines = nodes[np.unique(nodes["sort"], return_index=True)[1]]
     for shape in records:
-        takes = machines["takes_cpu_work"] if shape["gpus"] == 0 else _is_model(machines, shape["gpu_model"])
-        takes = takes & (machines["mcores"] >= shape["mcores"]) & (machines["gpus"] >= shape["gpus"])
-        able = np.flatnonzero(takes[sort_of_node])
+        able = np.flatnonzero(takes(shape, machines)[nodes["sort"]])
         shape["first_node"], shape["last_node"] = (able[0], able[-1] + 1) if able.size else (0, 0)
     return records
-
-
-def _is_model(machines: w.Records, model: int) -> w.Flags:
-    return np.full(len(machines), True) if model == ANY_MODEL else machines["gpu_model"] == model
 
 
 def _share_trees(shapes: w.Records) -> None:
@@ -155,6 +164,12 @@ def _kinds(shapes: Shapes) -> w.Records:
     return records
 
 
+def _pages(jobs: JobTable) -> tuple[int, int]:
+    """How many pages of records there can be at most, and pods on each. Memory costs nothing before it is used."""
+    page_pods = 2 * max(PAGE_JOBS, int(np.diff(jobs.first_pod).max(initial=0)))
+    return len(jobs) // PAGE_JOBS + jobs.pods // (page_pods // 2) + 2, page_pods
+
+
 def _zones(setup: RunSetup, cluster: LabCluster) -> w.Records:
     count = len(cluster.zones)
     zones = np.zeros(count, w.ZONE)
@@ -166,7 +181,7 @@ def _zones(setup: RunSetup, cluster: LabCluster) -> w.Records:
     return zones
 
 
-def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int) -> w.Records:
+def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int, page_pods: int) -> w.Records:
     run = np.zeros(1, w.RUN)
     plant, queue, has_gpu = setup.plant, setup.queue, nodes["gpus"] > 0
     run["step_s"] = run["next_step_s"] = plant.step_s
@@ -178,9 +193,10 @@ def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int) -> w.Record
         run[name] = getattr(plant, name)
     run["slowest_core"] = nodes["core_speed"].min()
     run["slowest_gpu"] = nodes["gpu_speed"][has_gpu].min() if has_gpu.any() else 1.0
-    for name in ("newcomer", "asks_shape", "probe_job", "reserved_for", "last_in_queue"):
+    for name in ("newcomer", "asks_shape", "probe_job", "reserved_for", "last_in_queue", "unused_page"):
         run[name] = w.NOBODY
     run["first_in_queue"] = w.NONE
+    run["pages"], run["page_jobs"], run["page_pods"] = 1, PAGE_JOBS, page_pods
     run["counts_recent"] = True
     run["score_max"] = 100
     return run

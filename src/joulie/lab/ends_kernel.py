@@ -11,9 +11,9 @@ from joulie.lab.world import NOBODY, World
 
 
 @inlined
-def is_sooner(one_s: float, one: int, other_s: float, other: int) -> bool:
+def is_sooner(world: World, one_s: float, one: int, other_s: float, other: int) -> bool:
     """Of two that end at once, the one that came first."""
-    return one_s < other_s or (one_s == other_s and one < other)
+    return one_s < other_s or (one_s == other_s and jobs_of(world)[one].number < jobs_of(world)[other].number)
 
 
 @compiled
@@ -49,7 +49,7 @@ def rise(world: World, place: int) -> int:
     job, end_s = ends[place], ends_s[place]
     while place > 0:
         above = (place - 1) // 2
-        if not is_sooner(end_s, job, ends_s[above], ends[above]):
+        if not is_sooner(world, end_s, job, ends_s[above], ends[above]):
             break
         set_place(world, place, ends[above], ends_s[above])
         place = above
@@ -66,9 +66,9 @@ def sink(world: World, place: int) -> None:
         if below >= count:
             break
         other = below + 1
-        if other < count and is_sooner(ends_s[other], ends[other], ends_s[below], ends[below]):
+        if other < count and is_sooner(world, ends_s[other], ends[other], ends_s[below], ends[below]):
             below = other
-        if not is_sooner(ends_s[below], ends[below], end_s, job):
+        if not is_sooner(world, ends_s[below], ends[below], end_s, job):
             break
         set_place(world, place, ends[below], ends_s[below])
         place = below

@@ -21,7 +21,7 @@ from joulie.lab.setup import LAB_POLICIES, RunSetup
 from joulie.lab.steering import Steering, lab_settings
 from joulie.lab.tick_kernel import close_meters
 from joulie.lab.weather import outside_c
-from joulie.lab.world import DONE, GIVEN, JOULIE, NOBODY, World
+from joulie.lab.world import GIVEN, JOULIE, NOBODY, World
 
 MOST_WEATHER = 20_000_000  # steps
 
@@ -140,8 +140,8 @@ class Simulation:
     def _outcome(self, wall_s: float) -> Outcome:
         world, jobs = self.world, self._jobs
         zones, run, nodes = world.zones, world.run[0], world.nodes
-        ended = world.jobs["state"] == DONE
-        end_s = np.where(ended, world.jobs["end_s"], np.nan)
+        end_s = world.ended_s
+        ended = ~np.isnan(end_s)
         first_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
         errors = self.steering.sensors.error_pct
         stored_j = zones["rated_w"] * self._recorder.heat_capacity_s * (zones["inlet_c"] - self._recorder.setpoint_c)
@@ -167,10 +167,10 @@ class Simulation:
         )
         return Outcome(
             jobs,
-            world.jobs["start_s"].copy(),
+            world.start_s,
             end_s,
-            world.jobs["backfilled"].copy(),
-            world.pods["node"].copy(),
+            world.backfilled,
+            world.node_of_pod,
             self.cluster.names,
             self._recorder.series(),
             counted,

@@ -6,8 +6,9 @@ import numpy as np
 
 from joulie.lab.binding_kernel import begin, end
 from joulie.lab.compiling import compiled, entry
+from joulie.lab.filling_kernel import SUBMIT, number_at, take_job
 from joulie.lab.looking_kernel import look_at, look_at_all
-from joulie.lab.memory_kernel import ends_of, ends_s_of, jobs_of, nodes_of, run_of, waking_of
+from joulie.lab.memory_kernel import ends_of, ends_s_of, jobs_of, nodes_of, run_of, start_s_of, waking_of
 from joulie.lab.plant_kernel import plant_step
 from joulie.lab.power_kernel import refresh
 from joulie.lab.queue_kernel import ASKS, enqueue
@@ -25,14 +26,13 @@ def advance(world: World, until_s: float) -> int:
 
 @entry
 def move_on(world: World, until_s: float) -> int:
-    run, jobs = run_of(world), jobs_of(world)
-    total = len(jobs)
+    run, total = run_of(world), len(start_s_of(world))
     while True:
         if look(world) == ASKS:
             return ASKED
         if run_of(world).done == total:
             return FINISHED
-        arrival_s = jobs[run_of(world).next_arrival].submit_s if run_of(world).next_arrival < total else np.inf
+        arrival_s = number_at(world, SUBMIT, run.next_arrival) if run.next_arrival < total else np.inf
         end_s = ends_s_of(world)[0] if run_of(world).ends_count > 0 else np.inf
         wake_s = np.inf
         if run_of(world).waking_count > 0:
@@ -70,8 +70,8 @@ def look(world: World) -> int:
 @compiled
 def arrive(world: World) -> None:
     run = run_of(world)
-    job = run_of(world).next_arrival
-    run_of(world).next_arrival += 1
+    job = take_job(world, run.next_arrival)
+    run.next_arrival += 1
     enqueue(world, job)
     run.newcomer = job
 

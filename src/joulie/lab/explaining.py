@@ -159,7 +159,10 @@ def _told(
 
 def _moment(now_s: float, world: World, job: int, names: Sequence[str]) -> Moment:
     nodes = world.nodes
-    shape = world.shapes[int(world.pods["shape"][world.jobs["first_pod"][job]])]
+    records = world.jobs[: int(world.run["pages"][0] * world.run["page_jobs"][0])]
+    waiting = records[records["state"] == WAITING]
+    its = waiting[waiting["number"] == job][0]
+    shape = world.shapes[int(world.pods["shape"][its["first_pod"]])]
     reasons, fits = _reasons(world, shape, now_s)
     points, headroom, watts = _scores(world, shape)
     scored = int(world.run["ranking"][0]) == JOULIE and bool(world.run["known"][0])
@@ -176,8 +179,8 @@ def _moment(now_s: float, world: World, job: int, names: Sequence[str]) -> Momen
         )
         for row in order[fits[order]][:BEST].tolist()
     ]
-    waiting = world.jobs["state"] == WAITING
-    return Moment(now_s, int(waiting.sum()), int(waiting[:job].sum()), reasons, tuple(best))
+    ahead = int(np.count_nonzero(waiting["number"] < job))
+    return Moment(now_s, len(waiting), ahead, reasons, tuple(best))
 
 
 def _reasons(world: World, shape: np.void, now_s: float) -> tuple[dict[str, int], NDArray[np.bool_]]:

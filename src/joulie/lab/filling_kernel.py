@@ -1,4 +1,8 @@
-"""The records of pods and jobs from the columns of a trace: one pass over both, where numpy would take one a field."""
+"""Jobs come out of the columns of a trace into records, page by page, and a page that all have left is used again.
+
+A million jobs are only some ten thousand at a time: whoever touched all that memory would wait for it. Within a page
+jobs stand in the order of their arrival, in which a queue is read.
+"""
 
 from __future__ import annotations
 
@@ -7,77 +11,144 @@ from numpy.typing import NDArray
 
 from joulie.lab.compiling import compiled, entry
 from joulie.lab.jobs import JobTable
-from joulie.lab.memory_kernel import CODE, FLOAT, WHOLE, carray, jobs_of, kinds_of, pods_of, pointer, shapes_of
+from joulie.lab.memory_kernel import (
+    CODE,
+    FLOAT,
+    WHOLE,
+    carray,
+    jobs_of,
+    kinds_of,
+    living_of,
+    place_of,
+    pods_of,
+    pointer,
+    run_of,
+    shapes_of,
+    start_s_of,
+    trace_of,
+)
 from joulie.lab.shapes import Shapes
-from joulie.lab.world import LOAD, NOBODY, NONE, Codes, Integers, Numbers, World
+from joulie.lab.world import DONE, LOAD, NOBODY, Codes, Integers, Numbers, World
 
+# The columns, in this order.
 _NUMBERS = (
     *("cores", "cpu_units", "gpu_units", "cpu_utilisation", "gpu_utilisation"),
-    *("memory_intensity", "io_intensity", "feed_intensity", "cpu_sensitivity", "gpu_sensitivity"),
+    *("memory_intensity", "io_intensity", "feed_intensity", "cpu_sensitivity", "gpu_sensitivity", "submit_s"),
 )
+SUBMIT, REFERENCE, FIRST_POD, GPUS, PERFORMANCE, SHAPE_OF_POD, KIND = range(10, 17)
 
 
-def fill_records(world: World, jobs: JobTable, shapes: Shapes, reference_s: Numbers) -> None:
+def trace_columns(jobs: JobTable, shapes: Shapes, reference_s: Numbers) -> tuple[list[NDArray[np.generic]], Integers]:
+    """What is read of a trace, and where that is in memory."""
     columns: list[NDArray[np.generic]] = [np.ascontiguousarray(getattr(jobs, name), FLOAT) for name in _NUMBERS]
-    columns += [np.ascontiguousarray(column, FLOAT) for column in (jobs.submit_s, reference_s)]
+    columns.append(np.ascontiguousarray(reference_s, FLOAT))
     codes = (jobs.first_pod, jobs.gpus, jobs.performance, shapes.of_pod, shapes.kind_of_job)
     columns += [np.ascontiguousarray(column, CODE) for column in codes]
-    addresses = np.array([column.ctypes.data for column in columns], WHOLE)
-    fill(world.address, addresses)
+    return columns, np.array([column.ctypes.data for column in columns], WHOLE)
 
 
 @compiled
-def numbers_at(addresses: Integers, number: int, count: int) -> Numbers:
-    column: Numbers = carray(pointer(addresses[number]), count, FLOAT)
-    return column
+def number_at(world: World, column: int, place: int) -> float:
+    numbers: Numbers = carray(pointer(trace_of(world)[column]), place + 1, FLOAT)
+    return numbers[place]
 
 
 @compiled
-def codes_at(addresses: Integers, number: int, count: int) -> Codes:
-    column: Codes = carray(pointer(addresses[number]), count, CODE)
-    return column
+def code_at(world: World, column: int, place: int) -> int:
+    codes: Codes = carray(pointer(trace_of(world)[column]), place + 1, CODE)
+    return codes[place]
 
 
 @entry
-def fill(world: World, addresses: Integers) -> None:
-    """What is not named here begins at zero."""
-    jobs, kinds, shapes, count = jobs_of(world), kinds_of(world), shapes_of(world), len(pods_of(world))
-    submit_s, reference_s = numbers_at(addresses, 10, len(jobs)), numbers_at(addresses, 11, len(jobs))
-    first_pod, kind_of_job = codes_at(addresses, 12, len(jobs) + 1), codes_at(addresses, 16, len(jobs))
-    performance, of_pod = codes_at(addresses, 14, count), codes_at(addresses, 15, count)
-    for job in range(len(jobs)):
-        first, last, kind = first_pod[job], first_pod[job + 1], kind_of_job[job]
-        jobs[job].first_pod, jobs[job].last_pod, jobs[job].kind = first, last, kind
-        jobs[job].submit_s, jobs[job].reference_s = submit_s[job], reference_s[job]
-        jobs[job].start_s = jobs[job].end_s = np.nan
-        jobs[job].left = 1.0
-        jobs[job].next_in_queue = jobs[job].next_waiting = NONE
-        jobs[job].previous_in_queue = jobs[job].previous_waiting = NOBODY
-        kinds[kind].shape, kinds[kind].alike, kinds[kind].performance = of_pod[first], last - first, 0
+def fill_kinds(world: World) -> None:
+    """What the jobs of each kind have in common."""
+    kinds = kinds_of(world)
+    for job in range(len(start_s_of(world))):
+        kind, first, last = (
+            code_at(world, KIND, job),
+            code_at(world, FIRST_POD, job),
+            code_at(world, FIRST_POD, job + 1),
+        )
+        if kinds[kind].alike > 0:
+            continue
+        shape = code_at(world, SHAPE_OF_POD, first)
+        kinds[kind].shape, kinds[kind].alike = shape, last - first
         for pod in range(first, last):
-            fill_pod(world, addresses, pod, job)
-            kinds[kind].performance += performance[pod]
-            if of_pod[pod] != of_pod[first]:
+            kinds[kind].performance += code_at(world, PERFORMANCE, pod)
+            if code_at(world, SHAPE_OF_POD, pod) != shape:
                 kinds[kind].alike = 1
-            if last - first > 1:
-                shapes[of_pod[pod]].in_gangs = True
 
 
 @compiled
-def fill_pod(world: World, addresses: Integers, pod: int, job: int) -> None:
-    pods, count = pods_of(world), len(pods_of(world))
-    shape = codes_at(addresses, 15, count)[pod]
-    cores, gpus = numbers_at(addresses, 0, count)[pod], codes_at(addresses, 13, count)[pod]
-    cpu_units, gpu_units = numbers_at(addresses, 1, count)[pod], numbers_at(addresses, 2, count)[pod]
-    pods[pod].job, pods[pod].shape = job, shape
+def take_job(world: World, number: int) -> int:
+    """The next record for a job of the trace, and the next for its pods."""
+    jobs, run = jobs_of(world), run_of(world)
+    first = code_at(world, FIRST_POD, number)
+    count = code_at(world, FIRST_POD, number + 1) - first
+    if run.next_job == run.page_jobs or run.next_pod + count > run.page_pods:
+        turn_page(world)
+    job, taken = run.page * run.page_jobs + run.next_job, run.page * run.page_pods + run.next_pod
+    run.next_job += 1
+    run.next_pod += count
+    living_of(world)[run.page] += 1
+    jobs[job].number, jobs[job].kind = number, code_at(world, KIND, number)
+    jobs[job].first_pod, jobs[job].last_pod = taken, taken + count
+    jobs[job].reference_s, jobs[job].left, jobs[job].rate = number_at(world, REFERENCE, number), 1.0, 0.0
+    place_of(world)[job] = NOBODY
+    for pod in range(count):
+        fill_pod(world, taken + pod, first + pod)
+        pods_of(world)[taken + pod].job = job
+    return int(job)
+
+
+@compiled
+def turn_page(world: World) -> None:
+    """To one that all jobs have left, or to a new one."""
+    run, living = run_of(world), living_of(world)
+    if living[run.page] == 0:
+        give_back(world, run.page)
+    run.page = run.unused_page
+    if run.page == NOBODY:
+        run.page = run.pages
+        run.pages += 1
+    else:
+        run.unused_page = living[run.page]
+        living[run.page] = 0
+    run.next_job = run.next_pod = 0
+
+
+@compiled
+def give_back(world: World, page: int) -> None:
+    """A page that is free says which one is the next."""
+    living_of(world)[page] = run_of(world).unused_page
+    run_of(world).unused_page = page
+
+
+@compiled
+def leave(world: World, job: int) -> None:
+    """A job has ended; the last of a page leaves it to others."""
+    jobs_of(world)[job].state = DONE
+    page = job // run_of(world).page_jobs
+    living_of(world)[page] -= 1
+    if living_of(world)[page] == 0 and page != run_of(world).page:
+        give_back(world, page)
+
+
+@compiled
+def fill_pod(world: World, pod: int, number: int) -> None:
+    pods = pods_of(world)
+    shape = code_at(world, SHAPE_OF_POD, number)
+    cores, cpu_units = number_at(world, 0, number), number_at(world, 1, number)
+    gpus, gpu_units = code_at(world, GPUS, number), number_at(world, 2, number)
+    pods[pod].number, pods[pod].shape, pods[pod].runs = number, shape, False
     pods[pod].node = pods[pod].after = pods[pod].before = pods[pod].bound_in = NOBODY
-    utilisation = numbers_at(addresses, 3, count)[pod]
-    pods[pod].load = int(np.rint(shapes_of(world)[shape].mcores * utilisation * LOAD))
+    pods[pod].load = int(np.rint(shapes_of(world)[shape].mcores * number_at(world, 3, number) * LOAD))
     pods[pod].cpu_rate = cores / cpu_units if cpu_units > 0 else np.inf
     pods[pod].gpu_rate = gpus / gpu_units if gpu_units > 0 else np.inf
-    pods[pod].gpu_utilisation = numbers_at(addresses, 4, count)[pod]
-    pods[pod].memory_intensity = numbers_at(addresses, 5, count)[pod]
-    pods[pod].io_intensity = numbers_at(addresses, 6, count)[pod]
-    pods[pod].feed_intensity = numbers_at(addresses, 7, count)[pod]
-    pods[pod].cpu_sensitivity = numbers_at(addresses, 8, count)[pod]
-    pods[pod].gpu_sensitivity = numbers_at(addresses, 9, count)[pod]
+    pods[pod].rate = 0.0
+    pods[pod].gpu_utilisation = number_at(world, 4, number)
+    pods[pod].memory_intensity = number_at(world, 5, number)
+    pods[pod].io_intensity = number_at(world, 6, number)
+    pods[pod].feed_intensity = number_at(world, 7, number)
+    pods[pod].cpu_sensitivity = number_at(world, 8, number)
+    pods[pod].gpu_sensitivity = number_at(world, 9, number)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from joulie.lab.compiling import compiled
-from joulie.lab.memory_kernel import cursors_of, firsts_of, jobs_of, kinds_of, run_of, shapes_of
+from joulie.lab.memory_kernel import cursors_of, firsts_of, jobs_of, kinds_of, run_of
 from joulie.lab.queue_kernel import ASKS, STARTED, STAYS, forget_reservation, try_start
 from joulie.lab.reserving_kernel import reserve
-from joulie.lab.trees_kernel import catch_up, fits_somewhere, is_kept
-from joulie.lab.world import NOBODY, NONE, Codes, World
+from joulie.lab.trees_kernel import catch_up, fits_somewhere, is_kept, slots_in_all
+from joulie.lab.world import NOBODY, NONE, World
 
 MOST_LEFT_OUT = 1_000  # of kinds that are not tried, before it is faster to see who is next of each other kind
 
@@ -46,7 +46,7 @@ def let_pass(world: World, head: int) -> int:
         while left_out < MOST_LEFT_OUT and following != NONE and kinds[jobs[following].kind].place == NOBODY:
             following = jobs[following].next_in_queue
             left_out += 1
-        job = following if left_out < MOST_LEFT_OUT else earliest(cursors, tried)
+        job = following if left_out < MOST_LEFT_OUT else earliest(world, tried)
         if job == NONE:
             break
         following = jobs[job].next_in_queue
@@ -88,11 +88,13 @@ def leave_out(world: World, kind: int) -> None:
 
 
 @compiled
-def earliest(jobs: Codes, count: int) -> int:
-    """Jobs are numbered in the order of their arrival."""
-    first = NONE
-    for place in range(count):
-        first = min(first, jobs[place])
+def earliest(world: World, tried: int) -> int:
+    """Of those who are next of their kinds, who came first."""
+    jobs, cursors, first = jobs_of(world), cursors_of(world), NONE
+    for place in range(tried):
+        job = cursors[place]
+        if job != NONE and (first == NONE or jobs[job].number < jobs[first].number):
+            first = job
     return int(first)
 
 
@@ -113,15 +115,15 @@ def tried_kinds(world: World) -> int:
 @compiled
 def hopeful_kinds(world: World, tried: int) -> int:
     """How many of these kinds have room for their first pods. Within a look room only gets less."""
-    kinds, shapes, count = kinds_of(world), shapes_of(world), 0
+    kinds, count = kinds_of(world), 0
     for place in range(tried):
         kind = kinds[place].tried
         if cursors_of(world)[place] == NONE or kinds[kind].hopeless:
             continue
-        shape = shapes[kinds[kind].shape].like
+        shape = kinds[kind].shape
         catch_up(world, shape)
-        if shapes[shape].in_gangs:
-            kinds[kind].hopeless = shapes[shape].slots < kinds[kind].alike
+        if kinds[kind].alike > 1:
+            kinds[kind].hopeless = slots_in_all(world, shape) < kinds[kind].alike
         else:
             kinds[kind].hopeless = not fits_somewhere(world, shape)
         count += not kinds[kind].hopeless
@@ -155,5 +157,5 @@ def keep_for(world: World, head: int) -> None:
 def probed(world: World, job: int) -> bool:
     """Somebody wants to see how things stand before this job is placed."""
     run = run_of(world)
-    is_it: bool = job == run.probe_job and run.now_s >= run.probe_from_s
+    is_it: bool = jobs_of(world)[job].number == run.probe_job and run.now_s >= run.probe_from_s
     return is_it

@@ -14,11 +14,28 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from joulie.lab.compiling import compiled
-from joulie.lab.world import JOB, KIND, NODE, POD, RUN, SHAPE, ZONE, Codes, Integers, Numbers, Records, World
+from joulie.lab.world import (
+    BLOCK,
+    JOB,
+    KIND,
+    LANES,
+    NODE,
+    POD,
+    RUN,
+    SHAPE,
+    ZONE,
+    Codes,
+    Flags,
+    Integers,
+    Numbers,
+    Records,
+    World,
+)
 
 carray = numba.carray  # type: ignore[attr-defined]
-FLOAT, CODE, WHOLE = np.float64, np.int32, np.int64
-ROWS, COLUMNS = len(World._fields) - 2, 4  # address and shape
+FLOAT, CODE, WHOLE, FLAG = np.float64, np.int32, np.int64, np.bool_
+LINE = 8 * LANES  # bytes
+ROWS, COLUMNS = len(World._fields) - 3, 4  # address and shape
 
 
 def _pointer(_: Any, address: Any) -> Any:
@@ -82,102 +99,180 @@ def run_of(world: World) -> Any:
 
 
 @compiled
-def leaf_of(world: World) -> Numbers:
+def blocks_of(world: World) -> Records:
     at = row(world, 7)
-    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
+    return carray(pointer(at[0]), at[1], BLOCK)
 
 
 @compiled
-def best_of(world: World) -> Codes:
+def lanes_of(world: World) -> Numbers:
     at = row(world, 8)
-    return carray(pointer(at[0]), (at[1], at[2]), CODE)
+    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
 
 
 @compiled
-def slots_on_of(world: World) -> Codes:
+def wants_of(world: World) -> Numbers:
     at = row(world, 9)
-    return carray(pointer(at[0]), (at[1], at[2]), CODE)
+    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
+
+
+@compiled
+def tree_of(world: World) -> Numbers:
+    at = row(world, 10)
+    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
+
+
+@compiled
+def levels_of(world: World) -> Codes:
+    at = row(world, 11)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def slots_of(world: World) -> Numbers:
+    at = row(world, 12)
+    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
+
+
+@compiled
+def slots_on_of(world: World) -> Numbers:
+    at = row(world, 13)
+    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
 
 
 @compiled
 def given_of(world: World) -> Numbers:
-    at = row(world, 10)
-    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
-
-
-@compiled
-def best_value_of(world: World) -> Numbers:
-    at = row(world, 11)
+    at = row(world, 14)
     return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
 
 
 @compiled
 def firsts_of(world: World) -> Codes:
-    at = row(world, 12)
+    at = row(world, 15)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
 def cursors_of(world: World) -> Codes:
-    at = row(world, 13)
-    return carray(pointer(at[0]), at[1], CODE)
-
-
-@compiled
-def ends_of(world: World) -> Codes:
-    at = row(world, 14)
-    return carray(pointer(at[0]), at[1], CODE)
-
-
-@compiled
-def ends_s_of(world: World) -> Numbers:
-    at = row(world, 15)
-    return carray(pointer(at[0]), at[1], FLOAT)
-
-
-@compiled
-def place_of(world: World) -> Codes:
     at = row(world, 16)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def waking_of(world: World) -> Codes:
+def ends_of(world: World) -> Codes:
     at = row(world, 17)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def masked_of(world: World) -> Codes:
+def ends_s_of(world: World) -> Numbers:
     at = row(world, 18)
-    return carray(pointer(at[0]), at[1], CODE)
+    return carray(pointer(at[0]), at[1], FLOAT)
 
 
 @compiled
-def reserved_nodes_of(world: World) -> Codes:
+def place_of(world: World) -> Codes:
     at = row(world, 19)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def change_of(world: World) -> Codes:
+def waking_of(world: World) -> Codes:
     at = row(world, 20)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def outside_c_of(world: World) -> Numbers:
+def masked_of(world: World) -> Codes:
     at = row(world, 21)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def reserved_nodes_of(world: World) -> Codes:
+    at = row(world, 22)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def change_of(world: World) -> Codes:
+    at = row(world, 23)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def trace_of(world: World) -> Integers:
+    at = row(world, 24)
+    return carray(pointer(at[0]), at[1], WHOLE)
+
+
+@compiled
+def living_of(world: World) -> Codes:
+    at = row(world, 25)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def start_s_of(world: World) -> Numbers:
+    at = row(world, 26)
+    return carray(pointer(at[0]), at[1], FLOAT)
+
+
+@compiled
+def ended_s_of(world: World) -> Numbers:
+    at = row(world, 27)
+    return carray(pointer(at[0]), at[1], FLOAT)
+
+
+@compiled
+def backfilled_of(world: World) -> Flags:
+    at = row(world, 28)
+    return carray(pointer(at[0]), at[1], FLAG)
+
+
+@compiled
+def node_of_pod_of(world: World) -> Codes:
+    at = row(world, 29)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def outside_c_of(world: World) -> Numbers:
+    at = row(world, 30)
     return carray(pointer(at[0]), at[1], FLOAT)
 
 
 @compiled
 def curves_of(world: World) -> Numbers:
-    at = row(world, 22)
+    at = row(world, 31)
     return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
 
 
 @compiled
 def sweeps_of(world: World) -> Numbers:
-    at = row(world, 23)
+    at = row(world, 32)
     return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
+
+
+@compiled
+def tree_row_at(world: World, block: int, number: int) -> int:
+    """Where the lanes of a row of a block are."""
+    at = row(world, 10)
+    place: int = at[0] + (block * at[2] + number) * LINE
+    return place
+
+
+@compiled
+def slots_row_at(world: World, block: int, number: int) -> int:
+    """Where the lanes of a row of a block are."""
+    at = row(world, 12)
+    place: int = at[0] + (block * at[2] + number) * LINE
+    return place
+
+
+@compiled
+def slots_on_row_at(world: World, block: int, number: int) -> int:
+    """Where the lanes of a row of a block are."""
+    at = row(world, 13)
+    place: int = at[0] + (block * at[2] + number) * LINE
+    return place

@@ -9,6 +9,7 @@ from __future__ import annotations
 from joulie.lab.binding_kernel import bind, start, unbind, uncapped_s, wake
 from joulie.lab.compiling import compiled
 from joulie.lab.memory_kernel import (
+    blocks_of,
     change_of,
     firsts_of,
     jobs_of,
@@ -21,10 +22,11 @@ from joulie.lab.memory_kernel import (
     shapes_of,
 )
 from joulie.lab.ranking_kernel import best_not_ready
-from joulie.lab.trees_kernel import best_node, catch_up, is_kept, see_again
+from joulie.lab.trees_kernel import best_but, best_node, catch_up, is_kept, see_again, slots_in_all
 from joulie.lab.world import GIVEN, NOBODY, NONE, WAITING, World
 
 HIDDEN = 1 << 40  # thousandths of a core that no node has
+MOST_BESIDE = 6  # nodes that a search passes over, before it is faster to hide them
 STARTED, STAYS, ASKS = 1, 0, -1
 
 
@@ -118,7 +120,23 @@ def use_spare(world: World, job: int, pod: int, times: int) -> None:
 
 @compiled
 def choose(world: World, job: int, pod: int, passes: bool) -> int:
-    """The best node that the pod may use. Nodes that it may not use are hidden while it looks, from its shape alone."""
+    """The best node that the pod may use."""
+    shape, masked = pods_of(world)[pod].shape, 0
+    if run_of(world).sleeps or not is_kept(world):
+        return choose_among_all(world, job, pod, passes)
+    node = best_node(world, shape, pod)
+    while passes and node != NOBODY and not may_use(world, job, shape, node):
+        if masked == MOST_BESIDE:
+            return choose_among_all(world, job, pod, passes)
+        masked_of(world)[masked] = node
+        masked += 1
+        node = best_but(world, shape, masked)
+    return node
+
+
+@compiled
+def choose_among_all(world: World, job: int, pod: int, passes: bool) -> int:
+    """Nodes that the pod may not use are hidden while it looks, from its shape alone."""
     nodes = nodes_of(world)
     shape = pods_of(world)[pod].shape
     run_of(world).masked_count = 0
@@ -149,9 +167,8 @@ def enough_slots(world: World, job: int) -> bool:
         wanted += 1
         shape = pods[pod].shape
         if pod + 1 == jobs[job].last_pod or pods[pod + 1].shape != shape:
-            like = shapes_of(world)[shape].like
-            catch_up(world, like)
-            if shapes_of(world)[like].slots < wanted:
+            catch_up(world, shape)
+            if slots_in_all(world, shape) < wanted:
                 return False
             wanted = 0
     return True
@@ -173,9 +190,9 @@ def forget_changes(world: World, first: int, last: int, changes: int) -> None:
     if not is_kept(world) or (run.changes - changes) * 2 > len(change_of(world)):
         return  # so many that older ones are no longer in the ring
     for pod in range(first, last):
-        catch_up(world, shapes[pods[pod].shape].like)
+        catch_up(world, pods[pod].shape)
     for pod in range(first, last):
-        shapes[shapes[pods[pod].shape].like].seen = changes
+        blocks_of(world)[shapes[pods[pod].shape].block].seen = changes
     run.changes = changes
 
 

@@ -135,6 +135,18 @@ def rank_value(world: World, shape: int, node: int) -> float:
     return 0.0
 
 
+@inlined
+def times(world: World, shape: int, free_mcores: int, free_gpus: int) -> int:
+    """How many pods of a shape fit into so much."""
+    shapes = shapes_of(world)
+    by_gpus = by_mcores = 1 << 20
+    if shapes[shape].mcores > 0:
+        by_mcores = free_mcores // shapes[shape].mcores
+    if shapes[shape].gpus > 0:
+        by_gpus = free_gpus // shapes[shape].gpus
+    return max(0, min(by_mcores, by_gpus))
+
+
 @compiled
 def scanned_best(world: World, shape: int) -> int:
     best, best_value = NOBODY, NO

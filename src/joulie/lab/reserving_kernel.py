@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulie.lab.compiling import compiled
-from joulie.lab.ends_kernel import is_sooner
+from joulie.lab.compiling import compiled, inlined
 from joulie.lab.memory_kernel import ends_of, jobs_of, nodes_of, pods_of, reserved_nodes_of, run_of, shapes_of
-from joulie.lab.ranking_kernel import may_run
-from joulie.lab.trees_kernel import catch_up, is_kept, times
+from joulie.lab.ranking_kernel import may_run, times
+from joulie.lab.trees_kernel import catch_up, is_kept, slots_in_all
 from joulie.lab.world import NOBODY, Integers, Numbers, World
 
 OVERDUE_S = 60.0  # who should have ended is expected to end so soon
@@ -148,10 +147,10 @@ def until_they_fit(world: World, job: int, wanted: Integers, mcores: Integers, g
 @compiled
 def slots_now(world: World, shape: int) -> int:
     """How many pods would fit in all, sleeping nodes included."""
-    nodes, like = nodes_of(world), shapes_of(world)[shape].like
+    nodes = nodes_of(world)
     if is_kept(world) and not run_of(world).sleeps:
-        catch_up(world, like)
-        return shapes_of(world)[like].slots
+        catch_up(world, shape)
+        return slots_in_all(world, shape)
     slots = 0
     for node in range(len(nodes)):
         if may_run(world, shape, node):
@@ -165,13 +164,19 @@ def sink_place(heap: Integers, ends_s: Numbers, top: int, count: int) -> None:
     moved, at = heap[top], top
     while 2 * at + 1 < count:
         below = 2 * at + 1
-        if below + 1 < count and is_sooner(ends_s[heap[below + 1]], heap[below + 1], ends_s[heap[below]], heap[below]):
+        if below + 1 < count and is_before(ends_s, heap[below + 1], heap[below]):
             below += 1
-        if not is_sooner(ends_s[heap[below]], heap[below], ends_s[moved], moved):
+        if not is_before(ends_s, heap[below], moved):
             break
         heap[at] = heap[below]
         at = below
     heap[at] = moved
+
+
+@inlined
+def is_before(ends_s: Numbers, one: int, other: int) -> bool:
+    """Of two that are expected to end at once, the one that ends first."""
+    return ends_s[one] < ends_s[other] or (ends_s[one] == ends_s[other] and one < other)
 
 
 @compiled

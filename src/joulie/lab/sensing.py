@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from joulie.lab.cluster import LabCluster
 from joulie.lab.setup import TelemetrySetup
+from joulie.lab.trend_kernel import Trends
 from joulie.lab.world import WATT, World
 from joulie.physics.power import is_believable
 from joulie.sources.facility import HIGHEST_PUE, power_usage_effectiveness
-from joulie.sources.trend import TrendWindows
+from joulie.sources.trend import Window
 
 if TYPE_CHECKING:
     from joulie.lab.steering import LabSettings
@@ -39,9 +40,9 @@ class Sensors:
         self._on_its_way: deque[_Reading] = deque()
         self._last: _Reading | None = None
         self._max_age_s = decision.twin.power_max_age_s
-        self._trend = TrendWindows(max(self._max_age_s, 2 * interval_s), interval_s=interval_s)
-        self._names = list(cluster.names)
-        self._has_facility = settings.operator.enable_facility_metrics
+        window = Window.of(max(self._max_age_s, 2 * interval_s), interval_s=interval_s)
+        self._trends = Trends(len(cluster), window)
+        self.has_facility = settings.operator.enable_facility_metrics
         self._ambient_c = decision.twin.ambient_c
 
     def take(self, world: World, now_s: float) -> None:
@@ -66,19 +67,19 @@ class Sensors:
         self.error_pct.append(float(np.mean(np.abs(measured_w - truth_w) / max_w) * 100.0))
         return measured_w
 
-    def trend(self, now_s: float) -> Numbers | float:
-        return self._trend.slopes(now_s) if len(self._trend) else 0.0
+    def trend(self, now_s: float) -> Numbers:
+        return self._trends.slopes_w_per_min(now_s)
 
     def record(self, measured_w: Numbers, now_s: float) -> None:
         """For the trend: when the value was measured, an estimate now."""
         measured_at_s = self._last.at_s if self._last is not None else now_s
         at_s = np.where(self.is_static, now_s, measured_at_s)
-        self._trend.record_arrays(self._names, self.is_static.astype(np.intp), at_s, measured_w)
+        self._trends.record(self.is_static, at_s, measured_w)
 
     def facility(self, world: World) -> tuple[Numbers, float | None]:
         """The air at each node and the PUE, as a poller would have them; what is set where there is none."""
         zones = world.zones
-        if not self._has_facility:
+        if not self.has_facility:
             return np.full(len(self._cluster), self._ambient_c), None
         it_w = float(zones["wall"].sum()) / WATT
         pue = power_usage_effectiveness(it_w, float(zones["cooling_w"].sum()))

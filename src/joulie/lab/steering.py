@@ -22,15 +22,16 @@ from joulie.control.policies.interface import NodeView, Policy, PolicyView, Stat
 from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, headroom_before, prepare
 from joulie.control.survey import MachineColumns
 from joulie.control.transitions import guarded_state, transition
-from joulie.control.twins import under_caps
-from joulie.lab.building import NEVER
+from joulie.control.twins import UnderCaps, under_caps
 from joulie.lab.cluster import LabCluster
+from joulie.lab.lanes import NEVER
 from joulie.lab.sensing import Sensors
 from joulie.lab.setup import LAB_POLICIES, PolicySetup, RunSetup
 from joulie.lab.tick_kernel import recap
 from joulie.lab.twinning import TwinWriter
 from joulie.lab.world import WATT, World
 from joulie.model.names import ECO, PERFORMANCE
+from joulie.physics.cooling import LinearCoolingModel
 from joulie.physics.marginal import LEAST_TOTAL
 from joulie.physics.power import static_power_w
 from joulie.settings import ExtenderSettings, OperatorSettings, load
@@ -91,6 +92,7 @@ class Steering:
         self._idle_w = np.array([machine.idle_w for machine in cluster.recognised])
         self._has_gpu = np.array([machine.gpu_count > 0 for machine in cluster.recognised])
         self._caps = {profile: self._caps_of(profile) for profile in (PERFORMANCE, ECO)}
+        self._under: UnderCaps | None = None  # as of the last caps
         self._draining_or_full = np.ones(len(cluster), np.bool_)  # at performance caps
         self.states: list[State] = [PERFORMANCE] * len(cluster)
         self.sensors = Sensors(setup.telemetry, self.settings, cluster, seed)
@@ -125,14 +127,14 @@ class Steering:
         world.run["tick"] += 1
         world.run["freed"] += 1
         world.run["everything"] = world.run["waiting"] > 0
-        world.shapes["seen"] = NEVER  # every rank may have changed
+        world.blocks["seen"] = NEVER  # every rank may have changed
         self.ticks += 1
         self.cpu_s += time.process_time() - began
 
     def grow_stale(self) -> None:
         """Nothing was heard for too long: every score is neutral."""
         self._world.run["known"] = False
-        self._world.shapes["seen"] = NEVER
+        self._world.blocks["seen"] = NEVER
 
     def _decide(self, policy: Policy, now_s: float) -> None:
         """What `control.cycle.decide` does with nodes of which none is cordoned or pinned."""
@@ -163,6 +165,7 @@ class Steering:
             rows = np.array(changed)
             self._world.nodes["class_code"][rows] = [CLASS_CODES[self.states[row]] for row in changed]
             self._draining_or_full[rows] = [self.states[row] != ECO for row in changed]
+            self._under = None
             cpu_pct, gpu_pct = self.cap_pct
             recap(self._world, rows, cpu_pct[rows], gpu_pct[rows])
 
@@ -171,14 +174,7 @@ class Steering:
         world, sensors, columns = self._world, self.sensors, self.scores
         cpu_pct, gpu_pct = self.cap_pct
         air_c, pue = sensors.facility(world)
-        under = under_caps(
-            self._columns.cpu_max_w,
-            self._columns.gpu_max_w,
-            cpu_pct,
-            np.where(self._has_gpu, gpu_pct, 100.0),
-            air_c,
-            self._cooling,
-        )
+        under = self._under_caps(air_c)
         static_w = static_power_w(under.capped_w, self._idle_w, world.nodes["bound"] / WATT)
         columns.measured_w[:] = sensors.measured_w(static_w, self._max_w, now_s, world)
         columns.trend_w_per_min[:] = sensors.trend(now_s)
@@ -198,6 +194,20 @@ class Steering:
         nodes["headroom"] = headroom_before(columns.capped_w, columns.measured_w, nothing, nothing, budget_w)
         for name in _PREPARED:
             nodes[name] = getattr(prepared, name)
+
+    def _under_caps(self, air_c: Numbers) -> UnderCaps:
+        """Worked out anew where caps or the air may be others, or a model may remember what it was asked."""
+        if self._under is None or self.sensors.has_facility or not isinstance(self._cooling, LinearCoolingModel):
+            cpu_pct, gpu_pct = self.cap_pct
+            self._under = under_caps(
+                self._columns.cpu_max_w,
+                self._columns.gpu_max_w,
+                cpu_pct,
+                np.where(self._has_gpu, gpu_pct, 100.0),
+                air_c,
+                self._cooling,
+            )
+        return self._under
 
     def prepared(self) -> Prepared:
         """What the extender would have computed after this tick's twins."""

@@ -1,54 +1,108 @@
 """The best node for a pod: kept for each shape of pods, and brought up to date only where a node has changed.
 
-Each shape has a value a node and a tree of winners above them; a changed node costs one value and the way to the root.
-A shape that was not asked for meanwhile reads the list of changes, or ranks all nodes anew where that is shorter.
+Eight shapes share a tree of winners above the nodes (see `lanes`); a changed node costs eight values and the way to
+the root, as far as something changes there. A block that was not asked for meanwhile reads the list of changes, or
+ranks all nodes anew where that is shorter. The tree holds values alone: who has the best is found on the way down.
 """
 
 from __future__ import annotations
 
 from joulie.lab.compiling import compiled, inlined
+from joulie.lab.grading_kernel import count_slots, grade
+from joulie.lab.lines_kernel import BYTES, raise_best
 from joulie.lab.memory_kernel import (
-    best_of,
-    best_value_of,
+    blocks_of,
     change_of,
-    leaf_of,
+    levels_of,
+    masked_of,
     nodes_of,
+    pods_of,
     run_of,
     shapes_of,
-    slots_on_of,
+    slots_of,
+    tree_of,
+    tree_row_at,
 )
-from joulie.lab.ranking_kernel import NO, fits, random_best, scanned_best, value
-from joulie.lab.world import GIVEN, NOBODY, RANDOM, Numbers, World
+from joulie.lab.ranking_kernel import NO, random_best, scanned_best
+from joulie.lab.world import FAN, GIVEN, NOBODY, RANDOM, World
 
 
 @compiled
 def best_node(world: World, shape: int, pod: int) -> int:
     """The node that the ranking takes among those that are awake; NOBODY where none fits."""
     if run_of(world).ranking == RANDOM:
-        return random_best(world, shape, pod)
+        return random_best(world, shape, pods_of(world)[pod].number)
     if not is_kept(world) or run_of(world).ranking == GIVEN:
         return scanned_best(world, shape)
-    return kept_best(world, shapes_of(world)[shape].like)
+    return kept_best(world, shape)
 
 
 @compiled
 def kept_best(world: World, shape: int) -> int:
     """The same, from the tree of the shape."""
     catch_up(world, shape)
-    return best_of(world)[shape, 1] if fits_somewhere(world, shape) else NOBODY
+    top = len(levels_of(world)) - 1
+    tree, lane = tree_of(world)[shapes_of(world)[shape].block], shapes_of(world)[shape].lane
+    best = tree[levels_of(world)[top], lane]
+    return NOBODY if best == NO else first_below(world, shape, top, 0, best)
+
+
+@compiled
+def first_below(world: World, shape: int, level: int, place: int, best: float) -> int:
+    """The first node below a place of a tree that has its value."""
+    tree, levels, lane = tree_of(world)[shapes_of(world)[shape].block], levels_of(world), shapes_of(world)[shape].lane
+    for below in range(level - 1, -1, -1):
+        place *= FAN
+        while tree[levels[below] + place, lane] != best:
+            place += 1
+    return place
+
+
+@compiled
+def best_but(world: World, shape: int, count: int) -> int:
+    """The best node but those that are masked: the best of what stands beside their ways to the root."""
+    tree, levels, lane = tree_of(world)[shapes_of(world)[shape].block], levels_of(world), shapes_of(world)[shape].lane
+    best, best_level, best_place, best_node = NO, 0, NOBODY, NOBODY
+    for masked in masked_of(world)[:count]:
+        way, width = masked, 1
+        for level in range(len(levels) - 1):
+            first = way - way % FAN
+            for place in range(first, first + FAN):
+                here, node = tree[levels[level] + place, lane], place * width  # the first below it
+                is_better = here > best or (here == best and here > NO and node < best_node)
+                if is_better and not leads_to_masked(world, node, width, count):
+                    best, best_level, best_place, best_node = here, level, place, node
+            way, width = way // FAN, width * FAN
+    return NOBODY if best_place == NOBODY else first_below(world, shape, best_level, best_place, best)
+
+
+@inlined
+def leads_to_masked(world: World, first: int, width: int, count: int) -> bool:
+    """One of these nodes is masked."""
+    leads = False
+    for masked in masked_of(world)[:count]:
+        leads |= first <= masked < first + width
+    return leads
 
 
 @compiled
 def fits_somewhere(world: World, shape: int) -> bool:
     """By a tree that has seen all changes."""
-    found: bool = best_value_of(world)[shape, 1] > NO
+    root = levels_of(world)[len(levels_of(world)) - 1]
+    found: bool = tree_of(world)[shapes_of(world)[shape].block, root, shapes_of(world)[shape].lane] > NO
     return found
+
+
+@compiled
+def slots_in_all(world: World, shape: int) -> int:
+    """How many pods of a shape that is in gangs would fit; by a tree that has seen all changes."""
+    return int(slots_of(world)[shapes_of(world)[shape].block, 0, shapes_of(world)[shape].lane])
 
 
 @compiled
 def is_kept(world: World) -> bool:
     """Each shape has a tree."""
-    kept: bool = leaf_of(world).shape[1] > 0
+    kept: bool = len(blocks_of(world)) > 0
     return kept
 
 
@@ -62,104 +116,56 @@ def touch(world: World, node: int) -> None:
 
 @compiled
 def see_again(world: World, shape: int, node: int) -> None:
-    """A change that no other shape is to know of."""
+    """A change that is taken back before any other shape is asked for."""
     if is_kept(world):
-        like = shapes_of(world)[shape].like
-        set_leaf(world, like, node, value(world, like, node))
+        grade(world, shapes_of(world)[shape].block, node)
+        rise_from(world, shapes_of(world)[shape].block, node)
 
 
 @compiled
 def catch_up(world: World, shape: int) -> None:
-    """With all that has changed."""
-    shapes, run = shapes_of(world), run_of(world)
-    count = len(nodes_of(world))
-    behind = run.changes - shapes[shape].seen
-    if behind > len(change_of(world)) or behind * 4 > count:
-        plant_tree(world, shape)
-    else:
-        for number in range(shapes[shape].seen, run.changes):
-            node = change_of(world)[number & (len(change_of(world)) - 1)]
-            if shapes[shape].first_node <= node < shapes[shape].last_node:
-                grow(world, shape, node)
-    shapes[shape].seen = run.changes
+    """With all that has changed, or with all nodes where these are fewer."""
+    number, run = shapes_of(world)[shape].block, run_of(world)
+    block = blocks_of(world)[number]
+    seen, behind = block.seen, run.changes - block.seen
+    anew = behind > len(change_of(world)) or behind * 4 > len(nodes_of(world))
+    for place in range(block.last_node - block.first_node if anew else behind):
+        node = block.first_node + place if anew else change_of(world)[(seen + place) & (len(change_of(world)) - 1)]
+        if not block.first_node <= node < block.last_node:
+            continue
+        if block.in_gangs:
+            count_slots(world, number, node)
+        grade(world, number, node)
+        if not anew:
+            rise_from(world, number, node)
+    if anew:
+        rise_from_all(world, number)
+    block.seen = run.changes
 
 
 @compiled
-def plant_tree(world: World, shape: int) -> None:
-    count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
-    leaf, best, best_value = leaf_of(world)[shape], best_of(world)[shape], best_value_of(world)[shape]
-    first_node, last_node = shapes_of(world)[shape].first_node, shapes_of(world)[shape].last_node
-    if first_node == last_node:
-        return
-    for node in range(first_node, last_node):
-        leaf[node] = value(world, shape, node)
-        if shapes_of(world)[shape].in_gangs:
-            set_slots(world, shape, node)
-    first, last = half + first_node // 2, half + (last_node - 1) // 2
-    for place in range(first, last + 1):
-        winner = better_leaf(leaf, 2 * (place - half), count)
-        best[place], best_value[place] = winner, leaf[winner]
-    while first > 1:
-        first, last = first // 2, last // 2
-        for place in range(first, last + 1):
-            winner = 2 * place + (best_value[2 * place + 1] > best_value[2 * place])
-            best[place], best_value[place] = best[winner], best_value[winner]
-
-
-@inlined
-def better_leaf(leaf: Numbers, left: int, count: int) -> int:
-    """Of this node and the next; of equals the first."""
-    return left if left + 1 >= count or leaf[left + 1] <= leaf[left] else left + 1
+def rise_from_all(world: World, number: int) -> None:
+    """All winners above nodes whose values are new."""
+    first, last = blocks_of(world)[number].first_node, blocks_of(world)[number].last_node - 1
+    for level in range(len(levels_of(world)) - 1 if first <= last else 0):
+        first, last = first // FAN, last // FAN
+        for group in range(first, last + 1):
+            crown(world, number, level, group)
 
 
 @compiled
-def grow(world: World, shape: int, node: int) -> None:
-    if shapes_of(world)[shape].in_gangs:
-        set_slots(world, shape, node)
-    set_leaf(world, shape, node, value(world, shape, node))
-
-
-@compiled
-def set_leaf(world: World, shape: int, node: int, now: float) -> None:
-    """A new value of one node, and the winners above it."""
-    leaf, best, best_value = leaf_of(world)[shape], best_of(world)[shape], best_value_of(world)[shape]
-    if now == leaf[node]:
-        return
-    leaf[node] = now
-    count, half = len(nodes_of(world)), best_of(world).shape[1] // 2
-    place = half + node // 2
-    winner = better_leaf(leaf, node - node % 2, count)
-    winning = leaf[winner]
-    while True:
-        if best[place] == winner and winner != node:
+def rise_from(world: World, block: int, node: int) -> None:
+    """Winners above a node whose values are new."""
+    group = node
+    for level in range(len(levels_of(world)) - 1):
+        group //= FAN
+        if not crown(world, block, level, group):
             return
-        best[place], best_value[place] = winner, winning
-        if place == 1:
-            return
-        beside = place ^ 1
-        if best_value[beside] > winning or (best_value[beside] == winning and beside < place):
-            winner, winning = best[beside], best_value[beside]
-        place //= 2
 
 
 @inlined
-def set_slots(world: World, shape: int, node: int) -> None:
-    slots_on = slots_on_of(world)
-    nodes = nodes_of(world)
-    now = 0
-    if not nodes[node].asleep and fits(world, shape, node):
-        now = times(world, shape, nodes[node].free_mcores, nodes[node].free_gpus)
-    shapes_of(world)[shape].slots += now - slots_on[shape, node]
-    slots_on[shape, node] = now
-
-
-@inlined
-def times(world: World, shape: int, free_mcores: int, free_gpus: int) -> int:
-    """How many pods of a shape fit into so much."""
-    shapes = shapes_of(world)
-    by_gpus = by_mcores = 1 << 20
-    if shapes[shape].mcores > 0:
-        by_mcores = free_mcores // shapes[shape].mcores
-    if shapes[shape].gpus > 0:
-        by_gpus = free_gpus // shapes[shape].gpus
-    return max(0, min(by_mcores, by_gpus))
+def crown(world: World, block: int, level: int, group: int) -> bool:
+    """The best of a few rows that stand side by side, lane by lane; whether that is new."""
+    levels, tree = levels_of(world), tree_row_at(world, block, 0)
+    is_new: bool = raise_best(tree + (levels[level] + group * FAN) * BYTES, tree + (levels[level + 1] + group) * BYTES)
+    return is_new

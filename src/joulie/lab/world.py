@@ -21,6 +21,10 @@ LOAD = 2.0**20  # whole units of load in a thousandth of a core
 NOBODY = -1
 NONE = np.int32(2**31 - 1)  # comes after every job
 
+LANES = 8  # shapes that are ranked together: as many numbers as the widest registers hold
+LANE_ROWS = 4  # what is known of each, see `grading_kernel`
+FAN = 4  # rows of a tree below one winner
+
 # Where a job is.
 COMING, WAITING, STARTING, RUNNING, DONE = range(5)
 # How nodes are ranked.
@@ -48,6 +52,7 @@ NODE = np.dtype(
         ("ready_s", "f8"),  # works from then on
         ("mcores", "i8"),
         ("gpu_model", "i4"),  # as in the trace; below ANY_MODEL: none that the trace names
+        ("sort", "i4"),  # of machine
         ("takes_cpu_work", "?"),
         ("class_code", "i1"),
         ("is_reserved", "?"),  # for the first in the queue
@@ -100,10 +105,11 @@ NODE = np.dtype(
     align=True,
 )
 
-# One record a pod.
+# One record a pod that has come and not gone.
 POD = np.dtype(
     [
-        ("job", "i4"),
+        ("number", "i4"),  # in the trace
+        ("job", "i4"),  # its record
         ("shape", "i4"),
         ("node", "i4"),
         ("after", "i4"),  # next on its node
@@ -125,22 +131,20 @@ POD = np.dtype(
     align=True,
 )
 
-# One record a job.
+# One record a job that has come and not gone.
 JOB = np.dtype(
     [
         # What a look at the queue reads, close together
+        ("number", "i4"),  # in the trace, in the order of arrival
         ("kind", "i4"),
         ("next_in_queue", "i4"),
         ("previous_in_queue", "i4"),
         ("next_waiting", "i4"),  # of its kind
         ("previous_waiting", "i4"),
         ("first_pod", "i4"),
-        ("last_pod", "i4"),  # the first of the next job
+        ("last_pod", "i4"),  # the first that is not its own
         ("state", "i1"),
-        ("backfilled", "?"),
         ("reference_s", "f8"),  # on reference devices
-        ("submit_s", "f8"),
-        ("start_s", "f8"),
         ("end_s", "f8"),
         ("left", "f8"),  # share of its work
         ("rate", "f8"),
@@ -159,11 +163,21 @@ SHAPE = np.dtype(
         ("performance", "?"),
         ("first_node", "i4"),  # no node before it can ever run the pod
         ("last_node", "i4"),  # nor this one or any behind it
-        ("seen", "i8"),  # how many changes of nodes its tree knows
-        ("like", "i4"),  # the first shape that is ranked as this one: theirs is one tree
+        ("like", "i4"),  # the first shape that is ranked as this one
+        ("block", "i4"),  # its tree
+        ("lane", "i4"),  # in that
         ("in_gangs", "?"),
-        ("slots", "i8"),  # how many pods would fit in all, where it is in gangs
         ("given_at", "i8"),  # the move after which scores were given
+    ],
+    align=True,
+)
+# One record a block of shapes in lanes.
+BLOCK = np.dtype(
+    [
+        ("seen", "i8"),  # how many changes of nodes its tree knows
+        ("first_node", "i4"),  # as of its shapes
+        ("last_node", "i4"),
+        ("in_gangs", "?"),
     ],
     align=True,
 )
@@ -246,7 +260,15 @@ RUN = np.dtype(
         ("waiting_performance", "i8"),  # pods of class performance among them
         ("running", "i8"),
         ("done", "i8"),
-        ("next_arrival", "i8"),
+        ("next_arrival", "i8"),  # a number in the trace
+        # Pages of records, see `filling_kernel`
+        ("page", "i8"),  # on which the next job comes
+        ("pages", "i8"),  # that were ever used
+        ("unused_page", "i8"),  # of a list of those that are free again
+        ("page_jobs", "i8"),  # room on each
+        ("page_pods", "i8"),
+        ("next_job", "i8"),  # on this one
+        ("next_pod", "i8"),
         ("first_in_queue", "i8"),
         ("last_in_queue", "i8"),
         ("reserved_for", "i8"),
@@ -276,31 +298,41 @@ class World(NamedTuple):
     kinds: Records
     zones: Records
     run: Records  # one
-    leaf: Numbers  # by shape and node: how good the node is
-    best: Codes  # by shape: a tree of winners over the nodes
-    slots_on: Codes  # by shape and node: how many pods fit there
+    blocks: Records  # of shapes in lanes
+    lanes: Numbers  # by block: what its shapes ask for
+    wants: Numbers  # by sort of machine, block and lane: thousandths of cores that must be free
+    tree: Numbers  # by block: how good each node is, then the best of a few, and so on to the root
+    levels: Codes  # where these begin
+    slots: Numbers  # by block and lane: how many pods would fit in all, where a block is in gangs; and room to count
+    slots_on: Numbers  # by block, node and lane: how many fit there
     given: Numbers  # by shape and node: scores from a ranking in Python
-    best_value: Numbers  # theirs
     firsts: Codes  # by kind: who has waited longest, or NONE
     cursors: Codes  # by kind that a look tries: who is next, or NONE
     ends: Codes  # a heap of running jobs by end
     ends_s: Numbers  # their ends
-    place: Codes  # by job: in the heap
+    place: Codes  # by job's record: in the heap
     waking: Codes  # a ring of nodes
     masked: Codes  # nodes that a look leaves out
     reserved_nodes: Codes
     change: Codes  # a ring of the nodes that changed, as long as a power of two
+    trace: Integers  # addresses of the columns, see `filling_kernel`
+    living: Codes  # by page of records: jobs that have not left; of an unused page the next one
+    start_s: Numbers  # by job of the trace, as all that follow
+    ended_s: Numbers
+    backfilled: Flags
+    node_of_pod: Codes  # by pod of the trace
     outside_c: Numbers  # by step of the plant, the last one holds on
     curves: Numbers  # value and rise of power over load, one curve after the other
     sweeps: Numbers  # by sweep: shares of the limit, slowdown, power
+    columns: Any  # of the trace, held so that they stay where they are
     addresses: Integers  # of all these
     address: Any  # of the addresses: what compiled code takes for the world
 
 
 def with_addresses(world: World) -> World:
     """Arrays must stay where they are from now on."""
-    table = np.zeros((len(world) - 2, 4), np.int64)
-    for row, array in enumerate(world[:-2]):
+    table = np.zeros((len(world) - 3, 4), np.int64)
+    for row, array in enumerate(world[:-3]):
         assert array.flags.c_contiguous
         table[row, 0] = array.ctypes.data
         table[row, 1 : 1 + array.ndim] = array.shape

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,16 @@ WINDOW_S = 300.0
 FEWEST_SLOTS, MOST_SLOTS = 8, 60
 
 
-class TrendWindows:
-    """The last minutes of every node; the only memory of the operator, empty at start."""
+class Window(NamedTuple):
+    """What is kept of one node."""
 
-    def __init__(self, max_gap_s: float, window_s: float = WINDOW_S, interval_s: float = 0.0) -> None:
+    slots: int
+    spacing_s: float  # samples that come sooner are left out
+    max_gap_s: float  # after a longer one the window begins anew
+    span_s: float
+
+    @staticmethod
+    def of(max_gap_s: float, window_s: float = WINDOW_S, interval_s: float = 0.0) -> Window:
         """`interval_s` is the usual time between samples.
 
         Samples that come more than twice as often are thinned out, so that a row spans the window at any rate.
@@ -30,16 +37,22 @@ class TrendWindows:
         slots = MOST_SLOTS
         if interval_s > 0:
             slots = min(MOST_SLOTS, max(FEWEST_SLOTS, math.ceil(2 * window_s / interval_s)))
-        self._max_gap_s = min(max_gap_s, window_s)
-        self._window_s = window_s
-        self._spacing_s = window_s / slots
+        return Window(slots, window_s / slots, min(max_gap_s, window_s), window_s)
+
+
+class TrendWindows:
+    """The last minutes of every node; the only memory of the operator, empty at start."""
+
+    def __init__(self, max_gap_s: float, window_s: float = WINDOW_S, interval_s: float = 0.0) -> None:
+        self._window = Window.of(max_gap_s, window_s, interval_s)
         self._row_of: dict[str, int] = {}
         self._free: list[int] = []
         self._nodes: list[str] = []  # of the last record, in its order, with their rows
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._source_code: dict[str, int] = {}
-        self._times_s: Numbers = np.full((0, slots), np.nan)
-        self._power_w: Numbers = np.full((0, slots), np.nan)
+        # By slot and node: sums over slots are taken one after the other, which makes the same bits everywhere.
+        self._times_s: Numbers = np.full((self._window.slots, 0), np.nan)
+        self._power_w: Numbers = np.full((self._window.slots, 0), np.nan)
         self._next_slot: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._last_s: Numbers = np.full(0, -np.inf)
         self._code: NDArray[np.intp] = np.full(0, -1, dtype=np.intp)
@@ -60,17 +73,17 @@ class TrendWindows:
         """The same with sources as numbers."""
         rows = self._rows_of(nodes)
         since_last_s = at_s - self._last_s[rows]
-        is_anew = (codes != self._code[rows]) | (np.abs(since_last_s) > self._max_gap_s)
+        is_anew = (codes != self._code[rows]) | (np.abs(since_last_s) > self._window.max_gap_s)
         anew = rows[is_anew]
-        self._times_s[anew] = np.nan
+        self._times_s[:, anew] = np.nan
         self._next_slot[anew] = 0
         self._code[rows] = codes
-        is_taken = (is_anew | (since_last_s >= self._spacing_s)) & np.isfinite(watts)
+        is_taken = (is_anew | (since_last_s >= self._window.spacing_s)) & np.isfinite(watts)
         taken = rows[is_taken]
         slots = self._next_slot[taken]
-        self._times_s[taken, slots] = at_s[is_taken]
-        self._power_w[taken, slots] = watts[is_taken]
-        self._next_slot[taken] = (slots + 1) % self._times_s.shape[1]
+        self._times_s[slots, taken] = at_s[is_taken]
+        self._power_w[slots, taken] = watts[is_taken]
+        self._next_slot[taken] = (slots + 1) % self._window.slots
         self._last_s[taken] = at_s[is_taken]
 
     def slopes_w_per_min(self, now_s: float) -> dict[str, float]:
@@ -80,8 +93,9 @@ class TrendWindows:
 
     def slopes(self, now_s: float) -> Numbers:
         """The same as an array, in the order of the nodes last recorded; 0 without a trend."""
-        used = int(self._rows.max(initial=-1)) + 1  # there are up to twice as many rows as nodes
-        return _slopes_w_per_min(self._times_s[:used], self._power_w[:used], now_s - self._window_s)[self._rows]
+        used = max(2, int(self._rows.max(initial=-1)) + 1)  # numpy adds up a single column in another order
+        oldest_s = now_s - self._window.span_s
+        return _slopes_w_per_min(self._times_s[:, :used], self._power_w[:, :used], oldest_s)[self._rows]
 
     def _rows_of(self, nodes: Sequence[str]) -> NDArray[np.intp]:
         names = list(nodes)
@@ -100,16 +114,16 @@ class TrendWindows:
         if not self._free:
             self._grow()
         row = self._free.pop()
-        self._times_s[row] = np.nan
+        self._times_s[:, row] = np.nan
         self._last_s[row] = -np.inf
         self._code[row] = -1
         return row
 
     def _grow(self) -> None:
-        old, slots = self._times_s.shape
+        slots, old = self._times_s.shape
         more = max(64, old)
-        self._times_s = np.concatenate([self._times_s, np.full((more, slots), np.nan)])
-        self._power_w = np.concatenate([self._power_w, np.full((more, slots), np.nan)])
+        self._times_s = np.concatenate([self._times_s, np.full((slots, more), np.nan)], axis=1)
+        self._power_w = np.concatenate([self._power_w, np.full((slots, more), np.nan)], axis=1)
         self._next_slot = np.concatenate([self._next_slot, np.zeros(more, dtype=np.intp)])
         self._last_s = np.concatenate([self._last_s, np.full(more, -np.inf)])
         self._code = np.concatenate([self._code, np.full(more, -1, dtype=np.intp)])
@@ -117,13 +131,13 @@ class TrendWindows:
 
 
 def _slopes_w_per_min(times_s: Numbers, power_w: Numbers, oldest_s: float) -> Numbers:
-    """Least squares in each row over the samples that are there and not older than `oldest_s`; 0 without two."""
+    """Least squares in each column over the samples that are there and not older than `oldest_s`; 0 without two."""
     is_used = times_s >= oldest_s
-    count = np.maximum(np.count_nonzero(is_used, axis=1), 1)
+    count = np.maximum(np.count_nonzero(is_used, axis=0), 1)
     offsets_s = np.where(is_used, times_s - oldest_s, 0.0)
     watts = np.where(is_used, power_w, 0.0)
-    offsets_s = np.where(is_used, offsets_s - (offsets_s.sum(axis=1) / count)[:, None], 0.0)
-    watts = np.where(is_used, watts - (watts.sum(axis=1) / count)[:, None], 0.0)
-    spread = np.einsum("ij,ij->i", offsets_s, offsets_s)
-    together = np.einsum("ij,ij->i", offsets_s, watts)
+    offsets_s = np.where(is_used, offsets_s - offsets_s.sum(axis=0) / count, 0.0)
+    watts = np.where(is_used, watts - watts.sum(axis=0) / count, 0.0)
+    spread = (offsets_s * offsets_s).sum(axis=0)
+    together = (offsets_s * watts).sum(axis=0)
     return np.asarray(together / np.where(spread > 0, spread, 1.0) * 60.0)
