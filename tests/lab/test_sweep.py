@@ -16,7 +16,7 @@ from joulie.lab import performing
 from joulie.lab.refusals import LabError
 from joulie.lab.store import RUNS, load_results, read_index
 from joulie.lab.sweep import comparisons, sweep
-from joulie.lab.working import Children, Dask, here
+from joulie.lab.working import Children, Dask, here, uninterrupted
 from tests.lab.small import SMALL, Watched, digests, small_experiment, small_file
 
 PATIENCE_S = 600.0
@@ -98,6 +98,24 @@ def test_another_setting_is_another_run(alone: Path, tmp_path: Path) -> None:
     assert watched.begun == [(4, 2)], "the baseline is the same"
     assert digests(tmp_path)["", "full", 3] == digests(alone)["", "full", 3]
     assert digests(tmp_path)["", "capped", 3] != digests(alone)["", "capped", 3]
+
+
+def test_ctrl_c_waits_until_children_have_begun() -> None:
+    told = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    said: list[str] = []
+
+    def begin() -> None:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            child = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
+            said.append(child.stdout.strip())
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+
+    assert said == ["True"], "children do not hear it either"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_stopped_in_the_middle_and_resumed_gives_the_same_bits(tmp_path: Path) -> None:

@@ -56,6 +56,12 @@ def is_barred(world: World, node: int) -> float:
     return 1.0 if code in (ECO_CODE, DRAINING_CODE) else 0.0
 
 
+@inlined
+def has_room(free: float, wanted: float, free_gpus: float, wanted_gpus: float, both_classes: float) -> bool:
+    """Whether a pod fits and is let in; `both_classes` is 2 where it is of class performance and kept off."""
+    return (free >= wanted) & (free_gpus >= wanted_gpus) & (both_classes < 2.0)
+
+
 @compiled
 def grade_by_score(world: World, block: int, node: int) -> None:
     here, score_max = nodes_of(world)[node], run_of(world).score_max
@@ -77,7 +83,7 @@ def grade_by_score(world: World, block: int, node: int) -> None:
         )
         rest = performance if performs else standard
         points = wire_points(total_score(headroom_after(headroom, watts, points_per_w), rest), score_max)
-        fits = (free >= wants[lane]) & (free_gpus >= asks[GPUS, lane]) & (asks[PERFORMANCE, lane] + barred < 2.0)
+        fits = has_room(free, wants[lane], free_gpus, asks[GPUS, lane], asks[PERFORMANCE, lane] + barred)
         leaf[lane] = points if fits else NO
 
 
@@ -90,7 +96,7 @@ def grade_by_use(world: World, block: int, node: int, sign: float) -> None:
     for lane in range(len(leaf)):
         used = 1.0 - (free_mcores - asks[MCORES, lane]) / mcores
         both = 0.5 * (used + 1.0 - (free_gpus - asks[GPUS, lane]) / gpus)
-        fits = (free >= wants[lane]) & (free_gpus >= asks[GPUS, lane]) & (asks[PERFORMANCE, lane] + barred < 2.0)
+        fits = has_room(free, wants[lane], free_gpus, asks[GPUS, lane], asks[PERFORMANCE, lane] + barred)
         leaf[lane] = sign * (both if asks[GPUS, lane] > 0.0 else used) if fits else NO
 
 
@@ -104,6 +110,6 @@ def count_slots(world: World, block: int, node: int) -> None:
     for lane in range(len(now)):
         by_mcores = np.floor(free / asks[MCORES, lane]) if asks[MCORES, lane] > 0.0 else PLENTY
         by_gpus = np.floor(free_gpus / asks[GPUS, lane]) if asks[GPUS, lane] > 0.0 else PLENTY
-        fits = (free >= wants[lane]) & (free_gpus >= asks[GPUS, lane]) & (asks[PERFORMANCE, lane] + barred < 2.0)
+        fits = has_room(free, wants[lane], free_gpus, asks[GPUS, lane], asks[PERFORMANCE, lane] + barred)
         now[lane] = min(by_mcores, by_gpus) if fits else 0.0
     replace_share(slots_row_at(world, block, 0), slots_on_row_at(world, block, node), slots_row_at(world, block, 1))

@@ -100,7 +100,7 @@ class Children:
             while left or running:
                 if left and (not running or shares[0] > 0):
                     begin, left = (left, []) if len(left) < len(tasks) else (left[:1], left[1:])
-                    with _without_main():
+                    with uninterrupted(), _without_main():
                         running |= {pool.submit(_in_child, slot, task) for slot, task in begin}
                 done, running = wait(running, LOOK_S, FIRST_COMPLETED)
                 for slot, task in enumerate(tasks):
@@ -143,6 +143,27 @@ class Dask:
                 ) from None
             finally:
                 client.cancel(futures, force=True)
+
+
+@contextmanager
+def uninterrupted() -> Generator[None, None, None]:
+    """Ctrl-C counts when all is done: a child that has got half of what it needs would die with a traceback.
+
+    Children that begin here hear nothing of it either, before they can say that they want to.
+    """
+    if threading.current_thread() is not threading.main_thread():  # Ctrl-C never comes here
+        yield
+        return
+    told: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: told.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+        if told:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
