@@ -136,7 +136,7 @@ def performance_pressure(columns: ScoreColumns) -> float:
         return 0.0
     free = np.clip((columns.capped_w - columns.measured_w) / _budget_w(columns) * 100.0, 0.0, 100.0)
     congestion = 100.0 - np.where(columns.has_power, free, columns.predicted_headroom)
-    return exact_sum(np.where(chosen, congestion, 0.0)) / count  # many times faster than to pick out the chosen
+    return exact_sum(np.where(chosen, congestion, 0.0)) / count  # faster than to pick out the chosen
 
 
 def _budget_w(columns: ScoreColumns) -> Numbers:

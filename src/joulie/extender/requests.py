@@ -132,9 +132,9 @@ def read_question(body: bytes, *, keep_nodes: bool) -> Question:
     names = _present(asked.names_capital) or _present(asked.names_camel) or _present(asked.names_lower)
     if names is not None:
         return Question(pod, exists, bytes(names))
-    if isinstance(asked, _AskedWhole) and (nodes := _first(asked.nodes_capital, asked.nodes_lower)) is not None:
+    if isinstance(asked, _AskedWhole) and (nodes := asked.nodes_capital or asked.nodes_lower) is not None:
         return Question(pod, exists, wholes=nodes.items or [])
-    if isinstance(asked, _AskedNamed) and (named := _first(asked.nodes_capital, asked.nodes_lower)) is not None:
+    if isinstance(asked, _AskedNamed) and (named := asked.nodes_capital or asked.nodes_lower) is not None:
         return Question(pod, exists, heads=named.items or [])
     raise BadRequestError("NodeNames and Nodes are both missing: there is nothing to choose from")
 
@@ -203,7 +203,3 @@ def one_line(text: str, longest: int = 300) -> str:
 
 def _present(raw: Raw) -> Raw | None:
     return None if raw is _ABSENT or memoryview(raw) == _NULL else raw
-
-
-def _first(*parts: T | None) -> T | None:
-    return next((part for part in parts if part is not None), None)

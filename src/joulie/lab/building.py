@@ -10,7 +10,7 @@ from joulie.lab import world as w
 from joulie.lab.cluster import LabCluster
 from joulie.lab.filling_kernel import fill_kinds, trace_columns
 from joulie.lab.jobs import JobTable
-from joulie.lab.lanes import NEVER, lanes_of, takes
+from joulie.lab.lanes import NEVER, lanes_of, machines_of, takes
 from joulie.lab.setup import RunSetup
 from joulie.lab.shapes import Shapes, shapes_of
 from joulie.model.names import PERFORMANCE
@@ -143,7 +143,7 @@ def _shapes(shapes: Shapes, jobs: JobTable, nodes: w.Records) -> w.Records:
     records["like"] = np.arange(len(records))
     pods = np.diff(jobs.first_pod)
     records["in_gangs"][shapes.of_pod[np.repeat(pods > 1, pods)]] = True
-    machines = nodes[np.unique(nodes["sort"], return_index=True)[1]]
+    machines = machines_of(nodes)
     for shape in records:
         able = np.flatnonzero(takes(shape, machines)[nodes["sort"]])
         shape["first_node"], shape["last_node"] = (able[0], able[-1] + 1) if able.size else (0, 0)

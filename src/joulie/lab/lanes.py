@@ -88,11 +88,16 @@ def _places(shapes: w.Records) -> w.Integers:
 
 def _wants(shapes: w.Records, places: w.Integers, nodes: w.Records, count: int) -> w.Numbers:
     """By sort of machine: the thousandths of cores that must be free; infinite where it never takes the pod."""
-    machines = nodes[np.unique(nodes["sort"], return_index=True)[1]]
+    machines = machines_of(nodes)
     wants = _in_lines((len(machines), count * w.LANES), np.inf)
     for lane, shape in zip(places.tolist(), shapes, strict=True):
         wants[takes(shape, machines), lane] = shape["mcores"]
     return wants.reshape(len(machines), count, w.LANES)
+
+
+def machines_of(nodes: w.Records) -> w.Records:
+    """One node of each sort, in the order of the sorts."""
+    return nodes[np.unique(nodes["sort"], return_index=True)[1]]
 
 
 def takes(shape: w.Records, machines: w.Records) -> w.Flags:

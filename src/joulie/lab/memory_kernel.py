@@ -14,11 +14,11 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from joulie.lab.compiling import compiled
+from joulie.lab.lines_kernel import BYTES
 from joulie.lab.world import (
     BLOCK,
     JOB,
     KIND,
-    LANES,
     NODE,
     POD,
     RUN,
@@ -34,7 +34,6 @@ from joulie.lab.world import (
 
 carray = numba.carray  # type: ignore[attr-defined]
 FLOAT, CODE, WHOLE, FLAG = np.float64, np.int32, np.int64, np.bool_
-LINE = 8 * LANES  # bytes
 ROWS, COLUMNS = len(World._fields) - 3, 4  # address and shape
 
 
@@ -258,7 +257,7 @@ def sweeps_of(world: World) -> Numbers:
 def tree_row_at(world: World, block: int, number: int) -> int:
     """Where the lanes of a row of a block are."""
     at = row(world, 10)
-    place: int = at[0] + (block * at[2] + number) * LINE
+    place: int = at[0] + (block * at[2] + number) * BYTES
     return place
 
 
@@ -266,7 +265,7 @@ def tree_row_at(world: World, block: int, number: int) -> int:
 def slots_row_at(world: World, block: int, number: int) -> int:
     """Where the lanes of a row of a block are."""
     at = row(world, 12)
-    place: int = at[0] + (block * at[2] + number) * LINE
+    place: int = at[0] + (block * at[2] + number) * BYTES
     return place
 
 
@@ -274,5 +273,5 @@ def slots_row_at(world: World, block: int, number: int) -> int:
 def slots_on_row_at(world: World, block: int, number: int) -> int:
     """Where the lanes of a row of a block are."""
     at = row(world, 13)
-    place: int = at[0] + (block * at[2] + number) * LINE
+    place: int = at[0] + (block * at[2] + number) * BYTES
     return place

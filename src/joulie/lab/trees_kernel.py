@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from joulie.lab.compiling import compiled, inlined
 from joulie.lab.grading_kernel import count_slots, grade
-from joulie.lab.lines_kernel import BYTES, raise_best
+from joulie.lab.lines_kernel import raise_best
 from joulie.lab.memory_kernel import (
     blocks_of,
     change_of,
@@ -166,6 +166,7 @@ def rise_from(world: World, block: int, node: int) -> None:
 @inlined
 def crown(world: World, block: int, level: int, group: int) -> bool:
     """The best of a few rows that stand side by side, lane by lane; whether that is new."""
-    levels, tree = levels_of(world), tree_row_at(world, block, 0)
-    is_new: bool = raise_best(tree + (levels[level] + group * FAN) * BYTES, tree + (levels[level + 1] + group) * BYTES)
+    levels = levels_of(world)
+    below = tree_row_at(world, block, levels[level] + group * FAN)
+    is_new: bool = raise_best(below, tree_row_at(world, block, levels[level + 1] + group))
     return is_new
