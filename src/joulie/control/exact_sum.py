@@ -23,10 +23,11 @@ def exact_sum(values: NDArray[np.float64]) -> float:
     sums: list[float] = []
     rest, room = values, math.ceil(math.log2(len(values) + 2))
     exponent = math.frexp(largest)[1] + room
-    while rest.any():
+    while len(sums) < 2 or rest.any():  # one pass is hardly ever enough
         grid = math.ldexp(1.0, exponent)
-        leading = (rest + grid) - grid
-        sums.append(float(leading.sum()))
+        leading = rest + grid
+        leading -= grid
+        sums.append(float(np.add.reduce(leading)))
         rest = rest - leading
         exponent += room - _KEPT_BITS  # what is left is smaller by so much
     return math.fsum(sums)

@@ -6,6 +6,8 @@ formula stands here alone: extender, command line and lab call it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -30,6 +32,7 @@ PRESSURE_WEIGHT = 0.3
 
 # How a node's class stands in an array.
 CLASS_CODES = {UNKNOWN: 0, PERFORMANCE: 1, ECO: 2, DRAINING: 3}
+PERFORMANCE_CODE, ECO_CODE = CLASS_CODES[PERFORMANCE], CLASS_CODES[ECO]
 
 
 class ScoreColumns(Struct):
@@ -80,32 +83,34 @@ class Scores(Struct, frozen=True):
     marginal_w: Numbers  # what the pod adds, cooling included
 
 
+class Terms(NamedTuple):
+    """What is added to headroom."""
+
+    cooling: Numbers
+    trend_bonus: Numbers
+    profile_bonus: Numbers  # for standard pods
+    pressure_relief: Numbers  # for standard pods
+    standard: Numbers  # all that apply to a standard pod
+    performance: Numbers
+
+
 def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     """The terms that no pod changes, and the two that look at the whole cluster: pressure and trend."""
     fresh = columns.fresh
-    budget_w = _budget_w(columns)
-    pressure = performance_pressure(columns)
-    trend = exact_sum(np.where(fresh, columns.trend_w_per_min, 0.0))
-    scale = BURST_TREND_SCALE if abs(trend) > BURST_W_PER_MIN else STEADY_TREND_SCALE
-
-    cooling_term = (100.0 - columns.cooling_stress) * COOLING_WEIGHT
-    trend_bonus = -np.clip(columns.trend_w_per_min / scale, -TREND_LIMIT, TREND_LIMIT)
-    profile_bonus = np.where(columns.class_code == CLASS_CODES[ECO], ECO_BONUS, 0.0)
-    pressure_relief = np.where(columns.class_code == CLASS_CODES[PERFORMANCE], -pressure * PRESSURE_WEIGHT, 0.0)
-    rest = cooling_term + trend_bonus
-    pue = np.maximum(1.0, columns.pue)
+    pressure, trend = performance_pressure(columns), cluster_trend(columns)
+    terms = other_terms(
+        columns.cooling_stress, columns.trend_w_per_min, trend_scale(trend), columns.class_code, pressure
+    )
     return Prepared(
         headroom=headroom(columns),
-        points_per_w=np.where(fresh & columns.has_power, 100.0 / budget_w, 0.0),
-        cooling_term=cooling_term,
-        trend_bonus=trend_bonus,
-        profile_bonus=profile_bonus,
-        pressure_relief=pressure_relief,
-        rest_standard=np.where(fresh, rest + profile_bonus + pressure_relief, NEUTRAL_SCORE),
-        rest_performance=np.where(fresh, rest, NEUTRAL_SCORE),
-        cpu_full_w=settings.cpu_coeff * columns.cpu_max_w * pue,
-        gpu_full_standard_w=settings.gpu_coeff_standard * columns.gpu_max_w * pue,
-        gpu_full_performance_w=settings.gpu_coeff_performance * columns.gpu_max_w * pue,
+        points_per_w=points_per_w(columns),
+        cooling_term=terms.cooling,
+        trend_bonus=terms.trend_bonus,
+        profile_bonus=terms.profile_bonus,
+        pressure_relief=terms.pressure_relief,
+        rest_standard=_where(fresh, terms.standard, NEUTRAL_SCORE),
+        rest_performance=_where(fresh, terms.performance, NEUTRAL_SCORE),
+        **full_power_w(columns, settings),
         inverse_cores=columns.inverse_cores,
         inverse_gpus=columns.inverse_gpus,
         performance_pressure=pressure,
@@ -113,12 +118,48 @@ def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     )
 
 
+def other_terms(
+    cooling_stress: Numbers, trend_w_per_min: Numbers, scale: float, class_code: NDArray[np.int8], pressure: float
+) -> Terms:
+    """All terms but headroom. One number a node, or one number: the lab compiles it."""
+    cooling = (100.0 - cooling_stress) * COOLING_WEIGHT
+    trend_bonus = -np.minimum(np.maximum(trend_w_per_min / scale, -TREND_LIMIT), TREND_LIMIT)
+    profile_bonus = (class_code == ECO_CODE) * ECO_BONUS
+    pressure_relief = 0.0 - (class_code == PERFORMANCE_CODE) * (pressure * PRESSURE_WEIGHT)
+    rest = cooling + trend_bonus
+    return Terms(cooling, trend_bonus, profile_bonus, pressure_relief, rest + profile_bonus + pressure_relief, rest)
+
+
+def points_per_w(columns: ScoreColumns) -> Numbers:
+    """Percent of the budget that one watt takes."""
+    return _where(columns.fresh & columns.has_power, 100.0 / budget_w(columns), 0.0)
+
+
+def full_power_w(columns: ScoreColumns, settings: MarginalSettings) -> dict[str, Numbers]:
+    """What a pod that takes the whole node adds, cooling included; by the names that `Prepared` has for it."""
+    pue = np.maximum(1.0, columns.pue)
+    return {
+        "cpu_full_w": settings.cpu_coeff * columns.cpu_max_w * pue,
+        "gpu_full_standard_w": settings.gpu_coeff_standard * columns.gpu_max_w * pue,
+        "gpu_full_performance_w": settings.gpu_coeff_performance * columns.gpu_max_w * pue,
+    }
+
+
+def cluster_trend(columns: ScoreColumns) -> float:
+    return exact_sum(_where(columns.fresh, columns.trend_w_per_min, 0.0))
+
+
+def trend_scale(cluster_trend_w_per_min: float) -> float:
+    """A trend weighs more while the whole cluster moves."""
+    return BURST_TREND_SCALE if abs(cluster_trend_w_per_min) > BURST_W_PER_MIN else STEADY_TREND_SCALE
+
+
 def headroom(columns: ScoreColumns) -> Numbers:
     """Percent of the budget that is free before the pod. Of what is prepared, only this depends on pods."""
     free = headroom_before(
-        columns.capped_w, columns.measured_w, columns.recent_w, columns.expected_w, _budget_w(columns)
+        columns.capped_w, columns.measured_w, columns.recent_w, columns.expected_w, budget_w(columns)
     )
-    return np.where(columns.fresh, np.where(columns.has_power, free, columns.predicted_headroom), 0.0)
+    return _where(columns.fresh, _where(columns.has_power, free, columns.predicted_headroom), 0.0)
 
 
 def headroom_before(
@@ -130,18 +171,23 @@ def headroom_before(
 
 def performance_pressure(columns: ScoreColumns) -> float:
     """How congested the performance nodes are on average: 0 when they are idle or there is none."""
-    chosen = columns.fresh & (columns.class_code == CLASS_CODES[PERFORMANCE])
+    chosen = columns.fresh & (columns.class_code == PERFORMANCE_CODE)
     count = int(np.count_nonzero(chosen))
     if not count:
         return 0.0
-    free = np.clip((columns.capped_w - columns.measured_w) / _budget_w(columns) * 100.0, 0.0, 100.0)
-    congestion = 100.0 - np.where(columns.has_power, free, columns.predicted_headroom)
-    return exact_sum(np.where(chosen, congestion, 0.0)) / count  # faster than to pick out the chosen
+    free = np.clip((columns.capped_w - columns.measured_w) / budget_w(columns) * 100.0, 0.0, 100.0)
+    congestion = 100.0 - _where(columns.has_power, free, columns.predicted_headroom)
+    return exact_sum(_where(chosen, congestion, 0.0)) / count
 
 
-def _budget_w(columns: ScoreColumns) -> Numbers:
+def budget_w(columns: ScoreColumns) -> Numbers:
     """Something to divide by, also where the budget is not known."""
-    return np.where(columns.has_power, columns.capped_w, 1.0)
+    return _where(columns.has_power, columns.capped_w, 1.0)
+
+
+def _where(flags: Flags, values: Numbers, otherwise: Numbers | float) -> Numbers:
+    """`np.where`, which costs as much as four sums, only where somebody needs it; may be `values` itself."""
+    return values if flags.all() else np.where(flags, values, otherwise)
 
 
 def score(prepared: Prepared, cpu_cores: float, gpus: float, workload_class: WorkloadClass) -> Scores:

@@ -7,6 +7,7 @@ import numpy as np
 from joulie.control.scoring import CLASS_CODES
 from joulie.lab.outcome import SERIES
 from joulie.lab.steering import Steering
+from joulie.lab.tick_kernel import count_nodes
 from joulie.lab.world import Numbers, World
 from joulie.model.names import ECO
 from joulie.plant.cooling import CoolingSettings
@@ -24,7 +25,7 @@ class Recorder:
         self._at = (0.0, 0.0, 0.0)
 
     def record(self) -> None:
-        run, zones, nodes = self._world.run[0], self._world.zones, self._world.nodes
+        run, zones = self._world.run[0], self._world.zones
         now_s = min(float(run["now_s"]), float(run["steps"]) * float(run["step_s"]))
         outside_c = self._world.outside_c
         since_s, it_j, cooling_j = self._at
@@ -32,8 +33,8 @@ class Recorder:
             return
         self._at = (now_s, float(run["it_j"]), float(run["cooling_j"]))
         dt_s = now_s - since_s
-        cpu_pct, gpu_pct = self._steering.cap_pct
-        has_gpu = nodes["gpus"] > 0
+        cpu_pct, gpu_pct = self._steering.mean_cap_pct
+        eco, asleep = count_nodes(self._world.address, _ECO)
         step = min(max(0, int(run["steps"]) - 1), len(outside_c) - 1)
         self._rows.append(
             (
@@ -42,12 +43,12 @@ class Recorder:
                 (self._at[2] - cooling_j) / dt_s,
                 float(outside_c[step]),
                 float(zones["inlet_c"].max()),
-                float(cpu_pct.mean()),
-                float(gpu_pct[has_gpu].mean()) if has_gpu.any() else 100.0,
+                cpu_pct,
+                gpu_pct,
                 float(run["running"]),
                 float(run["waiting"]),
-                float(np.count_nonzero(nodes["class_code"] == _ECO)),
-                float(np.count_nonzero(nodes["asleep"])),
+                float(eco),
+                float(asleep),
             )
         )
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from joulie.lab.cluster import LabCluster
 from joulie.lab.setup import TelemetrySetup
+from joulie.lab.tick_kernel import measure, read_meters
 from joulie.lab.trend_kernel import Trends
 from joulie.lab.world import WATT, World
-from joulie.physics.power import is_believable
 from joulie.sources.facility import HIGHEST_PUE, power_usage_effectiveness
 from joulie.sources.trend import Window
 
@@ -49,23 +49,22 @@ class Sensors:
         """A reading of what the packages and boards draw now, which caps act on."""
         if self._setup.source == "static":
             return
-        power_w = world.nodes["cpu_w"] + world.nodes["gpu_w"]
+        power_w = np.empty(len(world.nodes))
+        read_meters(world.address, power_w)
         if self._setup.noise_pct > 0:
             spread = self._chance.normal(1.0, self._setup.noise_pct / 100.0, len(power_w))
             power_w = np.maximum(power_w * spread, 0.0)
         self._on_its_way.append(_Reading(now_s, power_w))
 
-    def measured_w(self, static_w: Numbers, max_w: Numbers, now_s: float, world: World) -> Numbers:
-        """The best tier that speaks for each node."""
+    def measure(self, world: World, now_s: float, limits: tuple[Numbers, ...], measured_w: Numbers) -> None:
+        """The best tier that speaks for each node; `limits` are what caps allow, idle power and maximum."""
         while self._on_its_way and self._on_its_way[0].at_s + self._setup.lag_s <= now_s + 1e-9:
             self._last = self._on_its_way.popleft()
-        measured_w, self.is_static = static_w, np.ones(len(static_w), np.bool_)
-        if self._last is not None and self._last.at_s >= now_s - self._max_age_s:
-            believed = is_believable(self._last.power_w, max_w)
-            measured_w, self.is_static = np.where(believed, self._last.power_w, static_w), ~believed
-        truth_w = world.nodes["cpu_w"] + world.nodes["gpu_w"]
-        self.error_pct.append(float(np.mean(np.abs(measured_w - truth_w) / max_w) * 100.0))
-        return measured_w
+        is_there = self._last is not None and self._last.at_s >= now_s - self._max_age_s
+        reading_w = self._last.power_w if self._last is not None and is_there else np.empty(0)
+        error = np.empty(len(measured_w))
+        measure(world.address, reading_w, limits, measured_w, self.is_static, error)
+        self.error_pct.append(float(np.mean(error) * 100.0))
 
     def trend(self, now_s: float) -> Numbers:
         return self._trends.slopes_w_per_min(now_s)

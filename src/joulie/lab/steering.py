@@ -19,7 +19,18 @@ from joulie.control.caps import profile_caps
 from joulie.control.cycle import ask
 from joulie.control.density import densest_first, planning_densities
 from joulie.control.policies.interface import NodeView, Policy, PolicyView, State
-from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, headroom_before, prepare
+from joulie.control.scoring import (
+    CLASS_CODES,
+    Prepared,
+    ScoreColumns,
+    budget_w,
+    cluster_trend,
+    full_power_w,
+    performance_pressure,
+    points_per_w,
+    prepare,
+    trend_scale,
+)
 from joulie.control.survey import MachineColumns
 from joulie.control.transitions import guarded_state, transition
 from joulie.control.twins import UnderCaps, under_caps
@@ -27,21 +38,16 @@ from joulie.lab.cluster import LabCluster
 from joulie.lab.lanes import NEVER
 from joulie.lab.sensing import Sensors
 from joulie.lab.setup import LAB_POLICIES, PolicySetup, RunSetup
-from joulie.lab.tick_kernel import recap
+from joulie.lab.tick_kernel import foresee, hand_over, recap
 from joulie.lab.twinning import TwinWriter
-from joulie.lab.world import WATT, World
+from joulie.lab.world import World
 from joulie.model.names import ECO, PERFORMANCE
 from joulie.physics.cooling import LinearCoolingModel
 from joulie.physics.marginal import LEAST_TOTAL
-from joulie.physics.power import static_power_w
 from joulie.settings import ExtenderSettings, OperatorSettings, load
 
 Numbers = NDArray[np.float64]
 START_S = 1_700_000_000.0  # what a run's beginning is called on the calendar; no result depends on it
-_PREPARED = (
-    *("points_per_w", "rest_standard", "rest_performance"),
-    *("cpu_full_w", "gpu_full_standard_w", "gpu_full_performance_w"),
-)
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,9 @@ class Steering:
         self._idle_w = np.array([machine.idle_w for machine in cluster.recognised])
         self._has_gpu = np.array([machine.gpu_count > 0 for machine in cluster.recognised])
         self._caps = {profile: self._caps_of(profile) for profile in (PERFORMANCE, ECO)}
-        self._under: UnderCaps | None = None  # as of the last caps
+        self._under: UnderCaps | None  # as of the last caps
         self._draining_or_full = np.ones(len(cluster), np.bool_)  # at performance caps
+        self._put_in_force()
         self.states: list[State] = [PERFORMANCE] * len(cluster)
         self.sensors = Sensors(setup.telemetry, self.settings, cluster, seed)
         densities = planning_densities(cluster.recognised)
@@ -110,12 +117,14 @@ class Steering:
         world.run["counts_recent"] = self.settings.extender.score.count_recent_pods
         recap(world, np.arange(len(cluster)), *self._caps[PERFORMANCE])
 
-    @property
-    def cap_pct(self) -> tuple[Numbers, Numbers]:
-        """Of CPUs and GPUs, as now in force."""
+    def _put_in_force(self) -> None:
+        """The caps of CPUs and GPUs that states ask for."""
         full, eco = self._caps[PERFORMANCE], self._caps[ECO]
-        at_full = self._draining_or_full
-        return np.where(at_full, full[0], eco[0]), np.where(at_full, full[1], eco[1])
+        at_full, has_gpu = self._draining_or_full, self._has_gpu
+        cpu_pct, gpu_pct = np.where(at_full, full[0], eco[0]), np.where(at_full, full[1], eco[1])
+        self._cap_pct = cpu_pct, gpu_pct
+        self.mean_cap_pct = float(cpu_pct.mean()), float(gpu_pct[has_gpu].mean()) if has_gpu.any() else 100.0
+        self._under = None
 
     def tick(self, now_s: float) -> None:
         """One decision: states, caps, twins, and what the extender makes of them."""
@@ -165,49 +174,41 @@ class Steering:
             rows = np.array(changed)
             self._world.nodes["class_code"][rows] = [CLASS_CODES[self.states[row]] for row in changed]
             self._draining_or_full[rows] = [self.states[row] != ECO for row in changed]
-            self._under = None
-            cpu_pct, gpu_pct = self.cap_pct
+            self._put_in_force()
+            cpu_pct, gpu_pct = self._cap_pct
             recap(self._world, rows, cpu_pct[rows], gpu_pct[rows])
 
     def _look(self, now_s: float) -> None:
         """Twins as of now, and the terms of the score that no pod changes."""
         world, sensors, columns = self._world, self.sensors, self.scores
-        cpu_pct, gpu_pct = self.cap_pct
         air_c, pue = sensors.facility(world)
-        under = self._under_caps(air_c)
-        static_w = static_power_w(under.capped_w, self._idle_w, world.nodes["bound"] / WATT)
-        columns.measured_w[:] = sensors.measured_w(static_w, self._max_w, now_s, world)
+        if self._under is None or sensors.has_facility or not isinstance(self._cooling, LinearCoolingModel):
+            self._under = self._foresee(air_c, pue)  # caps or the air may be others, or a model remembers what it saw
+        limits = (columns.capped_w, self._idle_w, self._max_w)
+        sensors.measure(world, now_s, limits, columns.measured_w)
         columns.trend_w_per_min[:] = sensors.trend(now_s)
         sensors.record(columns.measured_w, now_s)
+        self.twins.keep(self._under, *self._cap_pct, pue, now_s + START_S)
+        world.run["known"] = True
+        pressure, scale = performance_pressure(columns), trend_scale(cluster_trend(columns))
+        stress = columns.cooling_stress
+        hand_over(world.address, columns.measured_w, columns.trend_w_per_min, stress, scale, pressure)
+
+    def _foresee(self, air_c: Numbers, pue: float | None) -> UnderCaps:
+        """What follows from caps, classes and air."""
+        columns, (cpu_pct, gpu_pct) = self.scores, self._cap_pct
+        cpu_max_w, gpu_max_w = self._columns.cpu_max_w, self._columns.gpu_max_w
+        under = under_caps(cpu_max_w, gpu_max_w, cpu_pct, np.where(self._has_gpu, gpu_pct, 100.0), air_c, self._cooling)
         columns.has_power[:] = under.capped_w >= LEAST_TOTAL
         columns.capped_w[:] = under.capped_w
         columns.predicted_headroom[:] = under.headroom
         columns.cooling_stress[:] = under.cooling_stress
-        columns.class_code[:] = world.nodes["class_code"]
+        columns.class_code[:] = self._world.nodes["class_code"]
         columns.pue[:] = pue or 1.0
-        self.twins.keep(under, cpu_pct, gpu_pct, pue, now_s + START_S)
-        prepared, nodes, nothing = self.prepared(), world.nodes, np.zeros(len(world.nodes))
-        world.run["known"] = True
-        nodes["capped_w"], nodes["measured_w"] = columns.capped_w, columns.measured_w
-        nodes["budget_w"] = budget_w = np.where(columns.has_power, columns.capped_w, 1.0)
-        nodes["recent"] = 0
-        nodes["headroom"] = headroom_before(columns.capped_w, columns.measured_w, nothing, nothing, budget_w)
-        for name in _PREPARED:
-            nodes[name] = getattr(prepared, name)
-
-    def _under_caps(self, air_c: Numbers) -> UnderCaps:
-        """Worked out anew where caps or the air may be others, or a model may remember what it was asked."""
-        if self._under is None or self.sensors.has_facility or not isinstance(self._cooling, LinearCoolingModel):
-            cpu_pct, gpu_pct = self.cap_pct
-            self._under = under_caps(
-                self._columns.cpu_max_w,
-                self._columns.gpu_max_w,
-                cpu_pct,
-                np.where(self._has_gpu, gpu_pct, 100.0),
-                air_c,
-                self._cooling,
-            )
-        return self._under
+        full_w = full_power_w(columns, self.settings.operator.decision.marginal)
+        predicted = (columns.capped_w, budget_w(columns), points_per_w(columns), *full_w.values())
+        foresee(self._world.address, predicted)
+        return under
 
     def prepared(self) -> Prepared:
         """What the extender would have computed after this tick's twins."""
