@@ -28,6 +28,7 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": "joulie",
 }
+SLOW_S = 0.02  # to stop and go on reading costs as much as to read the pieces of so much time
 _UNAUTHORIZED = 401
 _LONGEST_MESSAGE = 300
 
@@ -131,8 +132,8 @@ class Transport:
     ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
         """An answer without end, in pieces as they arrive; ClusterError when nothing has come for too long.
 
-        What comes while a piece is being dealt with stays with the kernel and is then read at once: whoever takes the
-        time to let hundreds of small pieces come together pays for one.
+        Where pieces take long to be dealt with, what comes meanwhile stays with the kernel and is then read at once:
+        whoever lets hundreds of small pieces come together pays for one.
         """
         try:
             async with self._within(self._timeout_s):
@@ -168,20 +169,25 @@ class Transport:
                 await asyncio.sleep(0)
 
     async def _pieces(self, path: str, response: aiohttp.ClientResponse, idle_s: float) -> AsyncGenerator[bytes, None]:
-        while True:
-            try:
-                async with self._within(idle_s):
-                    piece = await response.content.readany()
-            except (TimeoutError, aiohttp.ClientError, OSError) as error:
-                self._no_answer("GET", path, error, idle_s)
-            if not piece:
-                return
-            line = _line_of(response)  # asked anew each time: once the answer has ended it may be another's
-            if line is not None and not line.is_closing():
-                line.pause_reading()
-            yield piece
-            if line is not None and not line.is_closing():
-                line.resume_reading()
+        """One deadline for all pieces, which stands still while one is being dealt with: making one costs as much."""
+        now_s, is_slow = asyncio.get_running_loop().time, False
+        try:
+            async with self._within(idle_s) as deadline:
+                while piece := await response.content.readany():
+                    deadline.reschedule(None)
+                    self._deadlines.discard(deadline)
+                    if is_slow:
+                        _set_reading(response, False)
+                    began_s = now_s()
+                    yield piece
+                    is_slow = now_s() - began_s > SLOW_S
+                    if self._closed:
+                        raise aiohttp.ClientConnectionError("closed meanwhile")
+                    _set_reading(response, True)
+                    self._deadlines.add(deadline)
+                    deadline.reschedule(now_s() + idle_s)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._no_answer("GET", path, error, idle_s)
 
     async def _rest(self, path: str, response: aiohttp.ClientResponse) -> bytes:
         try:
@@ -191,12 +197,12 @@ class Transport:
             self._no_answer("GET", path, error, self._timeout_s)
 
     @contextlib.asynccontextmanager
-    async def _within(self, seconds: float) -> AsyncGenerator[None, None]:
+    async def _within(self, seconds: float) -> AsyncGenerator[asyncio.Timeout, None]:
         """A deadline that closing brings forward."""
         async with asyncio.timeout(seconds) as deadline:
             self._deadlines.add(deadline)
             try:
-                yield
+                yield deadline
             finally:
                 self._deadlines.discard(deadline)
 
@@ -292,6 +298,16 @@ def _leave_to_kernel(response: aiohttp.ClientResponse) -> None:
     limit = getattr(_line_of(response), "set_read_buffer_limits", None)
     if limit is not None:
         limit(high=1, low=0)
+
+
+def _set_reading(response: aiohttp.ClientResponse, on: bool) -> None:
+    line = _line_of(response)  # asked anew each time: once the answer has ended it may be another's
+    if line is None or line.is_closing() or line.is_reading() == on:
+        return
+    if on:
+        line.resume_reading()
+    else:
+        line.pause_reading()
 
 
 def _line_of(response: aiohttp.ClientResponse) -> asyncio.Transport | None:

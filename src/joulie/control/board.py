@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns, headroom, prepare
+from joulie.control.preparing import Preparation
+from joulie.control.scoring import CLASS_CODES, Prepared, ScoreColumns
 from joulie.control.survey import BoundPods, MachineColumns
 from joulie.model.api import NodeHardware, NodeTwinStatus
 from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
@@ -28,6 +28,7 @@ from joulie.settings import HardwareSettings, MarginalSettings, ScoreSettings
 _NO_STATUS = NodeTwinStatus()
 _NO_LABELS: Mapping[str, str] = {}
 NO_ROW = ""
+FEW = 8  # where more than one of so many rows have changed, it is faster to do all of them again
 MOST_TREND_W_PER_MIN = 1e12  # far above any node's, and small enough that all of a cluster can be added up
 
 
@@ -56,8 +57,9 @@ class ScoreBoard:
         self.updated_s = np.full(rows, np.nan)  # when each twin was written
         self._recent_changed: set[int] = set()
         self.on_freed: Callable[[str, int], None] = _ignore  # a name is gone, and its row may become another's
-        self._prepared: Prepared | None = None
-        self._load_changed = False  # of what is prepared, only what pods change
+        self._preparation: Preparation | None = None
+        self._changed: set[int] = set()  # rows, since the last time
+        self._load_changed: set[int] = set()  # of these, only what pods draw
         self._prepared_at_s = self._oldest_fresh_s = -math.inf
 
     def put_node(self, name: str, node: Node | None) -> None:
@@ -105,26 +107,34 @@ class ScoreBoard:
             row = self.index.get(pod.node)
             if row is not None:
                 self._recent_changed.add(row)
-                self._load_changed = True
+                self._load_changed.add(row)
 
     def expect(self, rows: NDArray[np.intp], watts: NDArray[np.float64]) -> None:
         """Add (or, negative, take back) power that pods on their way will most likely draw there."""
         self.columns.expected_w[rows] += watts
-        self._load_changed = True
+        self._load_changed.update(rows.tolist())
 
     def prepared(self, now_s: float) -> Prepared:
         """The terms that no pod changes, as of now: twins grow stale by the clock alone."""
-        oldest_s = now_s - self._settings.twin_staleness_s
-        if self._prepared is None or now_s < self._prepared_at_s or self._oldest_fresh_s < oldest_s:
+        oldest_s, known = now_s - self._settings.twin_staleness_s, self._preparation
+        self._write_recent_pods()
+        is_new = known is None or now_s < self._prepared_at_s or self._oldest_fresh_s < oldest_s
+        if known is None or is_new or len(self._changed) > len(self.updated_s) // FEW:
             fresh = np.greater_equal(self.updated_s, oldest_s, out=self.columns.fresh)
-            self._write_recent_pods()
-            self._prepared, self._prepared_at_s = prepare(self.columns, self._marginal), now_s
+            self._preparation = known = Preparation(self.columns, self._marginal)
             self._oldest_fresh_s = float(np.min(self.updated_s, where=fresh, initial=math.inf))
+        elif self._changed:
+            rows = np.array([*self._changed | self._load_changed], np.intp)
+            updated_s = self.updated_s[rows]
+            self.columns.fresh[rows] = fresh = updated_s >= oldest_s
+            self._oldest_fresh_s = min([self._oldest_fresh_s, *updated_s[fresh].tolist()])
+            known.change(rows)
         elif self._load_changed:
-            self._write_recent_pods()
-            self._prepared = replace(self._prepared, headroom=headroom(self.columns))
-        self._load_changed = False
-        return self._prepared
+            known.load(np.array([*self._load_changed], np.intp))
+        self._prepared_at_s = now_s
+        self._changed.clear()
+        self._load_changed.clear()
+        return known.prepared
 
     def class_of(self, row: int) -> str:
         """What the scheduler may place there: the twin's word at any age, else the label's."""
@@ -171,7 +181,7 @@ class ScoreBoard:
             getattr(grown, field)[: len(self.updated_s)] = getattr(old, field)
         updated_s = np.full(rows, np.nan)
         updated_s[: len(self.updated_s)] = self.updated_s
-        self.columns, self.updated_s = grown, updated_s
+        self.columns, self.updated_s, self._preparation = grown, updated_s, None
 
     def _write_machine(self, row: int) -> None:
         name = self.names[row]
@@ -183,7 +193,7 @@ class ScoreBoard:
         columns.inverse_cores[row] = _inverse(machine.share_cores)
         columns.inverse_gpus[row] = _inverse(machine.share_gpus)
         self._recent_changed.add(row)
-        self._prepared = None
+        self._changed.add(row)
 
     def _write_status(self, row: int, status: NodeTwinStatus) -> None:
         columns = self.columns
@@ -202,7 +212,7 @@ class ScoreBoard:
         at_s = updated_at_s(status)
         self.updated_s[row] = math.nan if at_s is None else at_s
         self._recent_changed.add(row)
-        self._prepared = None
+        self._changed.add(row)
 
     def _write_class(self, row: int) -> None:
         self.columns.class_code[row] = CLASS_CODES[self.class_of(row)]
@@ -217,10 +227,11 @@ class ScoreBoard:
             for pod in self._pods_on.get(self.names[row], _NO_PODS).values():
                 if pod.scheduled_at_s is not None and pod.scheduled_at_s >= since_s:
                     recent.add(row, pod)
-        columns = self.columns
-        machines = MachineColumns(columns.cpu_max_w, columns.gpu_max_w, columns.inverse_cores, columns.inverse_gpus)
-        changed = list(self._recent_changed)
-        columns.recent_w[changed] = recent.added_power_w(machines, self._marginal)[changed]
+        columns, changed = self.columns, list(self._recent_changed)
+        columns.recent_w[changed] = 0.0
+        if recent.rows:
+            machines = MachineColumns(columns.cpu_max_w, columns.gpu_max_w, columns.inverse_cores, columns.inverse_gpus)
+            columns.recent_w[changed] = recent.added_power_w(machines, self._marginal)[changed]
         self._recent_changed.clear()
 
 

@@ -17,9 +17,14 @@ _KEPT_BITS = 52  # of a double, after its first
 
 def exact_sum(values: NDArray[np.float64]) -> float:
     """Exactly what `math.fsum` gives."""
+    return math.fsum(exact_parts(values))
+
+
+def exact_parts(values: NDArray[np.float64]) -> list[float]:
+    """A few numbers whose sum is exactly that of all."""
     largest = float(np.abs(values).max(initial=0.0))
     if not largest < _LARGEST:  # nor where it is no number
-        return math.fsum(values.tolist())
+        return list(values.tolist())
     sums: list[float] = []
     rest, room = values, math.ceil(math.log2(len(values) + 2))
     exponent = math.frexp(largest)[1] + room
@@ -30,4 +35,4 @@ def exact_sum(values: NDArray[np.float64]) -> float:
         sums.append(float(np.add.reduce(leading)))
         rest = rest - leading
         exponent += room - _KEPT_BITS  # what is left is smaller by so much
-    return math.fsum(sums)
+    return sums

@@ -96,8 +96,12 @@ class Terms(NamedTuple):
 
 def prepare(columns: ScoreColumns, settings: MarginalSettings) -> Prepared:
     """The terms that no pod changes, and the two that look at the whole cluster: pressure and trend."""
+    return prepare_under(columns, settings, performance_pressure(columns), cluster_trend(columns))
+
+
+def prepare_under(columns: ScoreColumns, settings: MarginalSettings, pressure: float, trend: float) -> Prepared:
+    """The same for some rows of a cluster, of which these two are known."""
     fresh = columns.fresh
-    pressure, trend = performance_pressure(columns), cluster_trend(columns)
     terms = other_terms(
         columns.cooling_stress, columns.trend_w_per_min, trend_scale(trend), columns.class_code, pressure
     )
@@ -125,9 +129,22 @@ def other_terms(
     cooling = (100.0 - cooling_stress) * COOLING_WEIGHT
     trend_bonus = -np.minimum(np.maximum(trend_w_per_min / scale, -TREND_LIMIT), TREND_LIMIT)
     profile_bonus = (class_code == ECO_CODE) * ECO_BONUS
-    pressure_relief = 0.0 - (class_code == PERFORMANCE_CODE) * (pressure * PRESSURE_WEIGHT)
+    relief = pressure_relief(class_code, pressure)
     rest = cooling + trend_bonus
-    return Terms(cooling, trend_bonus, profile_bonus, pressure_relief, rest + profile_bonus + pressure_relief, rest)
+    return Terms(cooling, trend_bonus, profile_bonus, relief, rest + profile_bonus + relief, rest)
+
+
+def pressure_relief(class_code: NDArray[np.int8], pressure: float) -> Numbers:
+    """What keeps standard pods off performance nodes."""
+    relief: Numbers = 0.0 - (class_code == PERFORMANCE_CODE) * (pressure * PRESSURE_WEIGHT)
+    return relief
+
+
+def rest_of_standard(columns: ScoreColumns, prepared: Prepared, pressure: float) -> tuple[Numbers, Numbers]:
+    """The relief and all terms but headroom, where only the pressure is another."""
+    relief = pressure_relief(columns.class_code, pressure)
+    rest = prepared.rest_performance + prepared.profile_bonus + relief
+    return relief, _where(columns.fresh, rest, NEUTRAL_SCORE)
 
 
 def points_per_w(columns: ScoreColumns) -> Numbers:
@@ -146,7 +163,12 @@ def full_power_w(columns: ScoreColumns, settings: MarginalSettings) -> dict[str,
 
 
 def cluster_trend(columns: ScoreColumns) -> float:
-    return exact_sum(_where(columns.fresh, columns.trend_w_per_min, 0.0))
+    return exact_sum(trends(columns))
+
+
+def trends(columns: ScoreColumns) -> Numbers:
+    """What each node adds to the trend of the cluster; may be the column itself."""
+    return _where(columns.fresh, columns.trend_w_per_min, 0.0)
 
 
 def trend_scale(cluster_trend_w_per_min: float) -> float:
@@ -171,13 +193,21 @@ def headroom_before(
 
 def performance_pressure(columns: ScoreColumns) -> float:
     """How congested the performance nodes are on average: 0 when they are idle or there is none."""
-    chosen = columns.fresh & (columns.class_code == PERFORMANCE_CODE)
-    count = int(np.count_nonzero(chosen))
-    if not count:
-        return 0.0
+    count = int(np.count_nonzero(counts_for_pressure(columns)))
+    return exact_sum(congestion(columns)) / count if count else 0.0
+
+
+def counts_for_pressure(columns: ScoreColumns) -> Flags:
+    chosen: Flags = columns.fresh & (columns.class_code == PERFORMANCE_CODE)
+    return chosen
+
+
+def congestion(columns: ScoreColumns) -> Numbers:
+    """How congested each performance node is, in percent; 0 for all others."""
     free = np.clip((columns.capped_w - columns.measured_w) / budget_w(columns) * 100.0, 0.0, 100.0)
-    congestion = 100.0 - _where(columns.has_power, free, columns.predicted_headroom)
-    return exact_sum(_where(chosen, congestion, 0.0)) / count
+    return _where(
+        counts_for_pressure(columns), 100.0 - _where(columns.has_power, free, columns.predicted_headroom), 0.0
+    )
 
 
 def budget_w(columns: ScoreColumns) -> Numbers:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from aiohttp import web
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.cluster.port import NODE_TWINS, PODS, Cluster, Resource
+from joulie.cluster.port import PODS, Cluster, Resource
 from joulie.cluster.slim import DECODERS
 from joulie.cluster.watch_log import ContactLog
 from joulie.control.board import ScoreBoard
@@ -28,10 +28,11 @@ from joulie.serving import listen
 from joulie.settings import ExtenderSettings
 
 FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
-# News come by the hundred a second, and each alone would cost as much as a request; together they cost little. The
-# first is taken at once, those that follow at most so much later. Of pods, what is on its way meanwhile is expected
-# (`ExpectedPods`); of a node's class nothing may be known late, so twins wait no longer than they took to get here.
-TOGETHER_S = {PODS: 0.1, NODE_TWINS: 0.01}
+# News of pods come by the hundred a second while a scheduler waits for every answer; together they cost little. The
+# first is taken at once, those that follow at most so much later: what is on its way meanwhile is expected
+# (`ExpectedPods`). Of a node's class nothing may be known late, and many twins at once would hold up a request for
+# longer than one.
+TOGETHER_S = {PODS: 0.1}
 # The objects of a cluster live long and hold no cycles: looking through them for garbage would stall requests.
 _GC_THRESHOLDS = (50_000, 20, 100)
 
@@ -70,8 +71,8 @@ class Extender:
     async def _watch(self, cluster: Cluster, resource: Resource) -> None:
         async for changes in cluster.watch(resource, DECODERS[resource]):
             self.state.take(resource, changes)
-            if self.state.synced:
-                await asyncio.sleep(TOGETHER_S.get(resource, 0.0))
+            if self.state.synced and resource in TOGETHER_S:
+                await asyncio.sleep(TOGETHER_S[resource])
 
     def _forget(self, _name: str, row: int) -> None:
         self.expected.forget_rows()
