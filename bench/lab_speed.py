@@ -15,6 +15,7 @@ from rich.console import Console
 
 from bench.figures import Figure
 from bench.lab_kernels import heat_everything, scan
+from bench.lab_pair import seconds_a_run
 from joulie.control.scoring import Prepared, headroom_before, score
 from joulie.lab.engine import Simulation
 from joulie.lab.events_kernel import advance
@@ -173,6 +174,9 @@ def _full_size() -> list[Figure]:
         outcome = Simulation(RunSetup(cluster=cluster, scheduler=scheduler), jobs, 1).run()
         figures.append(_beside(f"the whole run, {scheduler}", KNOWN_S[scheduler], time.perf_counter() - began))
         assert not np.isnan(outcome.end_s).any()
+    for scheduler in ("most", "joulie"):
+        each_s = seconds_a_run(RunSetup(cluster=cluster, scheduler=scheduler), trace)
+        figures.append(_beside(f"one of two runs on both cores, {scheduler}", KNOWN_S[scheduler], each_s))
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [*figures, Figure("memory at the peak", "2 GB", peak_mb / MOST_MB, 1.0, f"{peak_mb:,.0f} MB")]
 
