@@ -169,7 +169,7 @@ class Transport:
                 await asyncio.sleep(0)
 
     async def _pieces(self, path: str, response: aiohttp.ClientResponse, idle_s: float) -> AsyncGenerator[bytes, None]:
-        """One deadline for all pieces, which stands still while one is being dealt with: making one costs as much."""
+        """For one task: one deadline serves all pieces, and stands still while one is dealt with."""
         now_s, is_slow = asyncio.get_running_loop().time, False
         try:
             async with self._within(idle_s) as deadline:

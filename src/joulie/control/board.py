@@ -116,25 +116,25 @@ class ScoreBoard:
 
     def prepared(self, now_s: float) -> Prepared:
         """The terms that no pod changes, as of now: twins grow stale by the clock alone."""
-        oldest_s, known = now_s - self._settings.twin_staleness_s, self._preparation
+        oldest_s, kept = now_s - self._settings.twin_staleness_s, self._preparation
+        others_are_as_they_were = self._prepared_at_s <= now_s and oldest_s <= self._oldest_fresh_s
         self._write_recent_pods()
-        is_new = known is None or now_s < self._prepared_at_s or self._oldest_fresh_s < oldest_s
-        if known is None or is_new or len(self._changed) > len(self.updated_s) // FEW:
+        if kept is None or not others_are_as_they_were or len(self._changed) > len(self.updated_s) // FEW:
             fresh = np.greater_equal(self.updated_s, oldest_s, out=self.columns.fresh)
-            self._preparation = known = Preparation(self.columns, self._marginal)
             self._oldest_fresh_s = float(np.min(self.updated_s, where=fresh, initial=math.inf))
+            self._preparation = kept = Preparation(self.columns, self._marginal)
         elif self._changed:
             rows = np.array([*self._changed | self._load_changed], np.intp)
             updated_s = self.updated_s[rows]
             self.columns.fresh[rows] = fresh = updated_s >= oldest_s
             self._oldest_fresh_s = min([self._oldest_fresh_s, *updated_s[fresh].tolist()])
-            known.change(rows)
+            kept.change(rows)
         elif self._load_changed:
-            known.load(np.array([*self._load_changed], np.intp))
+            kept.load(np.array([*self._load_changed], np.intp))
         self._prepared_at_s = now_s
         self._changed.clear()
         self._load_changed.clear()
-        return known.prepared
+        return kept.prepared
 
     def class_of(self, row: int) -> str:
         """What the scheduler may place there: the twin's word at any age, else the label's."""
