@@ -6,7 +6,8 @@ from joulie.lab.compiling import compiled, entry
 from joulie.lab.memory_kernel import masked_of, nodes_of, shapes_of
 from joulie.lab.queue_kernel import HIDDEN, MOST_BESIDE
 from joulie.lab.ranking_kernel import may_run, scanned_best, times
-from joulie.lab.trees_kernel import best_but, kept_best, slots_in_all
+from joulie.lab.slots_kernel import slots_in_all
+from joulie.lab.trees_kernel import best_but, kept_best
 from joulie.lab.world import NOBODY, World
 
 

@@ -67,6 +67,7 @@ def unbind(world: World, pod: int) -> None:
     nodes[node].pods -= 1
     nodes[node].performance_pods -= shapes[shape].performance
     nodes[node].bound -= pods[pod].added
+    nodes[node].no_room_until_s = -np.inf
     if run.counts_recent and pods[pod].bound_in == run.tick:
         set_recent(world, node, nodes[node].recent - pods[pod].added)
     before, after = pods[pod].before, pods[pod].after
@@ -122,6 +123,7 @@ def start(world: World, job: int, passed: bool) -> None:
     jobs[job].expected_end_s = ready_s + bound_s(world, job) * run.estimate_factor
     for pod in range(jobs[job].first_pod, jobs[job].last_pod):
         node = pods_of(world)[pod].node
+        pods_of(world)[pod].expected_end_s = jobs[job].expected_end_s
         nodes_of(world)[node].soonest_end_s = min(nodes_of(world)[node].soonest_end_s, jobs[job].expected_end_s)
     if ready_s > run.now_s:
         jobs[job].state = STARTING

@@ -10,7 +10,7 @@ from joulie.lab import world as w
 from joulie.lab.cluster import LabCluster
 from joulie.lab.filling_kernel import fill_kinds, trace_columns
 from joulie.lab.jobs import JobTable
-from joulie.lab.lanes import NEVER, lanes_of, machines_of, takes
+from joulie.lab.lanes import NEVER, lanes_of, machines_of, records_in_lines, takes
 from joulie.lab.setup import RunSetup
 from joulie.lab.shapes import Shapes, shapes_of
 from joulie.model.names import PERFORMANCE
@@ -53,12 +53,12 @@ def build_world(
     lanes = lanes_of(records, nodes, kept=ranking in (w.LEAST, w.MOST, w.JOULIE))
     world = w.World(
         nodes=nodes,
-        pods=np.zeros(pages * page_pods, w.POD),
+        pods=records_in_lines(pages * page_pods, w.POD),
         jobs=np.zeros(pages * PAGE_JOBS, w.JOB),
         shapes=records,
         kinds=_kinds(shapes),
         zones=_zones(setup, cluster),
-        run=_run(setup, nodes, ranking, seed, page_pods),
+        run=_run(setup, nodes, ranking, seed, page_pods, one_class=one_class),
         blocks=lanes.blocks,
         lanes=lanes.lanes,
         wants=lanes.wants,
@@ -68,9 +68,10 @@ def build_world(
         slots_on=lanes.slots_on,
         given=np.zeros((len(shapes.mcores), count) if ranking == w.GIVEN else (0, 0)),
         firsts=np.full(shapes.kinds, w.NONE, np.int32),
+        queue=np.zeros(len(jobs), w.PLACE),
         cursors=np.full(shapes.kinds, w.NONE, np.int32),
         ends=np.zeros(len(jobs), np.int32),
-        ends_s=np.zeros(len(jobs)),
+        ends_s=np.zeros(len(jobs) + 1),
         place=np.zeros(pages * PAGE_JOBS, np.int32),
         waking=nobody(count),
         masked=nobody(count),
@@ -101,7 +102,7 @@ def _nodes(
     model_code = {name: code for code, name in enumerate(jobs.gpu_models)}
     curve_at = {curve: place * len(curve) for place, curve in enumerate(curves)}
     sweeps = list(SWEEPS)
-    nodes = np.zeros(len(cluster), w.NODE)
+    nodes = records_in_lines(len(cluster), w.NODE)
     nodes["zone"] = cluster.zone_of
     nodes["mcores"] = nodes["free_mcores"] = [round(machine.cpu.cores * 1000) for machine in machines]
     nodes["gpus"] = nodes["free_gpus"] = [machine.gpus for machine in machines]
@@ -119,7 +120,7 @@ def _nodes(
     nodes["first_pod"] = w.NOBODY
     nodes["class_code"] = CLASS_CODES[PERFORMANCE]
     nodes["frequency"] = 1.0
-    nodes["ready_s"], nodes["soonest_end_s"] = -np.inf, np.inf
+    nodes["ready_s"], nodes["soonest_end_s"], nodes["no_room_until_s"] = -np.inf, np.inf, -np.inf
     nodes["budget_w"] = 1.0
     nodes["cpu_plain_w"] = marginal.cpu_coeff * columns.cpu_max_w
     nodes["gpu_plain_standard_w"] = marginal.gpu_coeff_standard * columns.gpu_max_w
@@ -158,8 +159,8 @@ def _share_trees(shapes: w.Records) -> None:
 
 
 def _kinds(shapes: Shapes) -> w.Records:
-    records = np.zeros(shapes.kinds, w.KIND)
-    records["last"] = w.NOBODY
+    records = np.zeros(shapes.kinds + 1, w.KIND)  # the last one of nobody
+    records["last"], records["failed_s"] = w.NOBODY, -np.inf
     records["fails_at"] = NEVER
     return records
 
@@ -181,7 +182,7 @@ def _zones(setup: RunSetup, cluster: LabCluster) -> w.Records:
     return zones
 
 
-def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int, page_pods: int) -> w.Records:
+def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int, page_pods: int, *, one_class: bool) -> w.Records:
     run = np.zeros(1, w.RUN)
     plant, queue, has_gpu = setup.plant, setup.queue, nodes["gpus"] > 0
     run["step_s"] = run["next_step_s"] = plant.step_s
@@ -193,10 +194,9 @@ def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int, page_pods: 
         run[name] = getattr(plant, name)
     run["slowest_core"] = nodes["core_speed"].min()
     run["slowest_gpu"] = nodes["gpu_speed"][has_gpu].min() if has_gpu.any() else 1.0
-    for name in ("newcomer", "asks_shape", "probe_job", "reserved_for", "last_in_queue", "unused_page"):
+    for name in ("newcomer", "asks_shape", "probe_job", "reserved_for", "unused_page"):
         run[name] = w.NOBODY
-    run["first_in_queue"] = w.NONE
     run["pages"], run["page_jobs"], run["page_pods"] = 1, PAGE_JOBS, page_pods
-    run["counts_recent"] = True
+    run["counts_recent"], run["one_class"] = True, one_class
     run["score_max"] = 100
     return run

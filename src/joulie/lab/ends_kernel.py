@@ -5,9 +5,23 @@ Ends and places stand in arrays of their own: a heap that looks into the jobs' r
 
 from __future__ import annotations
 
+import numpy as np
+
 from joulie.lab.compiling import compiled, inlined
-from joulie.lab.memory_kernel import ends_of, ends_s_of, jobs_of, place_of, run_of
+from joulie.lab.memory_kernel import (
+    ends_of,
+    ends_s_of,
+    fetch_job,
+    fetch_node,
+    fetch_pod,
+    jobs_of,
+    place_of,
+    pods_of,
+    run_of,
+)
 from joulie.lab.world import NOBODY, World
+
+FORESEEN = 15  # the first four rows of the heap
 
 
 @inlined
@@ -23,6 +37,7 @@ def put_end(world: World, job: int) -> None:
     if place == NOBODY:
         place = run_of(world).ends_count
         run_of(world).ends_count += 1
+        ends_s_of(world)[place + 1] = np.inf  # nobody behind the last one
     set_place(world, place, job, jobs_of(world)[job].end_s)
     sink(world, rise(world, place))
 
@@ -32,9 +47,24 @@ def drop_end(world: World, job: int) -> None:
     place, last = place_of(world)[job], run_of(world).ends_count - 1
     place_of(world)[job] = NOBODY
     run_of(world).ends_count = last
+    last_s, ends_s_of(world)[last] = ends_s_of(world)[last], np.inf
     if place != last:
-        set_place(world, place, ends_of(world)[last], ends_s_of(world)[last])
+        set_place(world, place, ends_of(world)[last], last_s)
         sink(world, rise(world, place))
+
+
+@compiled
+def foresee(world: World) -> None:
+    """Records of who ends soon are far away in memory: they are asked for in time, step by step up to a node."""
+    ends, jobs = ends_of(world), jobs_of(world)
+    if run_of(world).ends_count < FORESEEN:
+        return
+    for place in range(7, FORESEEN):
+        fetch_job(world, ends[place])
+    for place in range(3, 7):
+        fetch_pod(world, jobs[ends[place]].first_pod)
+    for place in range(1, 3):
+        fetch_node(world, pods_of(world)[jobs[ends[place]].first_pod].node)
 
 
 @compiled
@@ -65,9 +95,15 @@ def sink(world: World, place: int) -> None:
         below = 2 * place + 1
         if below >= count:
             break
-        other = below + 1
-        if other < count and is_sooner(world, ends_s[other], ends[other], ends_s[below], ends[below]):
-            below = other
+        # Nobody can guess which of the two it is, so that the processor must not try to: no branch but for equals.
+        one_s, other_s = ends_s[below], ends_s[below + 1]
+        if (
+            one_s == other_s
+            and below + 1 < count
+            and jobs_of(world)[ends[below + 1]].number < jobs_of(world)[ends[below]].number
+        ):
+            below += 1
+        below += other_s < one_s
         if not is_sooner(world, ends_s[below], ends[below], end_s, job):
             break
         set_place(world, place, ends[below], ends_s[below])

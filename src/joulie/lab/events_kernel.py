@@ -6,13 +6,15 @@ import numpy as np
 
 from joulie.lab.binding_kernel import begin, end
 from joulie.lab.compiling import compiled, entry
+from joulie.lab.ends_kernel import foresee
 from joulie.lab.filling_kernel import SUBMIT, number_at, take_job
 from joulie.lab.looking_kernel import look_at, look_at_all
 from joulie.lab.memory_kernel import ends_of, ends_s_of, jobs_of, nodes_of, run_of, start_s_of, waking_of
 from joulie.lab.plant_kernel import plant_step
 from joulie.lab.power_kernel import refresh
-from joulie.lab.queue_kernel import ASKS, enqueue
+from joulie.lab.queue_kernel import ASKS
 from joulie.lab.trees_kernel import touch
+from joulie.lab.waiting_kernel import enqueue
 from joulie.lab.world import NOBODY, STARTING, World
 
 REACHED, ASKED, FINISHED = range(3)  # why a run pauses
@@ -82,6 +84,7 @@ def end_or_begin(world: World, job: int) -> None:
     if jobs_of(world)[job].state == STARTING:
         begin(world, job)
         return
+    foresee(world)
     end(world, job)
     run_of(world).everything = run_of(world).waiting > 0
 

@@ -16,6 +16,7 @@ from joulie.lab.memory_kernel import (
     FLOAT,
     WHOLE,
     carray,
+    fetch,
     jobs_of,
     kinds_of,
     living_of,
@@ -36,6 +37,7 @@ _NUMBERS = (
     *("memory_intensity", "io_intensity", "feed_intensity", "cpu_sensitivity", "gpu_sensitivity", "submit_s"),
 )
 SUBMIT, REFERENCE, FIRST_POD, GPUS, PERFORMANCE, SHAPE_OF_POD, KIND = range(10, 17)
+AHEAD, OFTEN = 64, 4  # rows are asked for so long before they are read; not at every job, a line has eight of them
 
 
 def trace_columns(jobs: JobTable, shapes: Shapes, reference_s: Numbers) -> tuple[list[NDArray[np.generic]], Integers]:
@@ -72,11 +74,25 @@ def fill_kinds(world: World) -> None:
         if kinds[kind].alike > 0:
             continue
         shape = code_at(world, SHAPE_OF_POD, first)
-        kinds[kind].shape, kinds[kind].alike = shape, last - first
+        kinds[kind].shape, kinds[kind].pods, kinds[kind].alike = shape, last - first, last - first
         for pod in range(first, last):
             kinds[kind].performance += code_at(world, PERFORMANCE, pod)
             if code_at(world, SHAPE_OF_POD, pod) != shape:
                 kinds[kind].alike = 1
+
+
+@compiled
+def foresee_rows(world: World, job: int, pod: int) -> None:
+    """There are more columns than a processor follows by itself."""
+    at = trace_of(world)
+    for column in range(SUBMIT):
+        fetch(at[column] + pod * 8)
+    for column in (GPUS, SHAPE_OF_POD):
+        fetch(at[column] + pod * 4)
+    for column in (SUBMIT, REFERENCE):
+        fetch(at[column] + job * 8)
+    for column in (FIRST_POD, KIND):
+        fetch(at[column] + job * 4)
 
 
 @compiled
@@ -85,6 +101,8 @@ def take_job(world: World, number: int) -> int:
     jobs, run = jobs_of(world), run_of(world)
     first = code_at(world, FIRST_POD, number)
     count = code_at(world, FIRST_POD, number + 1) - first
+    if number % OFTEN == 0:
+        foresee_rows(world, number + AHEAD, first + AHEAD)
     if run.next_job == run.page_jobs or run.next_pod + count > run.page_pods:
         turn_page(world)
     job, taken = run.page * run.page_jobs + run.next_job, run.page * run.page_pods + run.next_pod
@@ -140,7 +158,7 @@ def fill_pod(world: World, pod: int, number: int) -> None:
     shape = code_at(world, SHAPE_OF_POD, number)
     cores, cpu_units = number_at(world, 0, number), number_at(world, 1, number)
     gpus, gpu_units = code_at(world, GPUS, number), number_at(world, 2, number)
-    pods[pod].number, pods[pod].shape, pods[pod].runs = number, shape, False
+    pods[pod].number, pods[pod].shape, pods[pod].runs, pods[pod].is_paced = number, shape, False, False
     pods[pod].node = pods[pod].after = pods[pod].before = pods[pod].bound_in = NOBODY
     pods[pod].load = int(np.rint(shapes_of(world)[shape].mcores * number_at(world, 3, number) * LOAD))
     pods[pod].cpu_rate = cores / cpu_units if cpu_units > 0 else np.inf

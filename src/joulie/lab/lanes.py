@@ -39,12 +39,11 @@ def lanes_of(shapes: w.Records, nodes: w.Records, *, kept: bool) -> Lanes:
     count = int(place.max(initial=-1)) // w.LANES + 1
     lanes = _in_lines((count, w.LANE_ROWS, w.LANES), 0.0)
     blocks = np.zeros(count, w.BLOCK)
-    blocks["seen"] = NEVER
+    blocks["seen"] = blocks["counted"] = NEVER
     for block in range(count):
         its = shapes[order[place // w.LANES == block]]
         for row, values in enumerate((its["mcores"] / 1000.0, its["mcores"], its["gpus"], its["performance"])):
             lanes[block, row, : len(its)] = values
-        blocks[block]["in_gangs"] = its["in_gangs"].any()
         blocks[block]["first_node"], blocks[block]["last_node"] = its["first_node"].min(), its["last_node"].max()
     levels = _levels(len(nodes))
     return Lanes(
@@ -53,15 +52,19 @@ def lanes_of(shapes: w.Records, nodes: w.Records, *, kept: bool) -> Lanes:
         wants=_wants(shapes[order], place, nodes, count),
         tree=_in_lines((count, levels[-1] + 1, w.LANES), -np.inf),
         levels=levels,
-        slots=_in_lines((count, 2, w.LANES), 0.0),
+        slots=_in_lines((count, w.LANES), 0.0),
         slots_on=_in_lines((count, len(nodes), w.LANES), 0.0),
     )
 
 
+def records_in_lines(count: int, kind: np.dtype[np.void]) -> w.Records:
+    """Eight numbers are a line of the cache: what lies across two costs double. Empty records, in whole lines."""
+    return _in_lines((count * kind.itemsize // 8,), 0.0).view(kind)
+
+
 def _in_lines(shape: tuple[int, ...], value: float) -> w.Numbers:
-    """Eight numbers are a line of the cache: rows that lie across two cost double."""
     size = int(np.prod(shape))
-    room = np.full(size + w.LANES, value)
+    room = np.full(size + w.LANES, value) if value else np.zeros(size + w.LANES)
     first = -room.ctypes.data // room.itemsize % w.LANES
     return room[first : first + size].reshape(shape)
 

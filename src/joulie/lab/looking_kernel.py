@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from joulie.lab.compiling import compiled
-from joulie.lab.memory_kernel import cursors_of, firsts_of, jobs_of, kinds_of, run_of
-from joulie.lab.queue_kernel import ASKS, STARTED, STAYS, forget_reservation, try_start
+from joulie.lab.kinds_kernel import earliest, first_hopeful, lacks_room, leave_out, refuse, set_cursors, tried_kinds
+from joulie.lab.memory_kernel import cursors_of, jobs_of, kinds_of, queue_of, run_of
+from joulie.lab.queue_kernel import ASKS, STARTED, STAYS, try_start
+from joulie.lab.relief_kernel import is_refused, relieve, relieve_all
 from joulie.lab.reserving_kernel import reserve
-from joulie.lab.trees_kernel import catch_up, fits_somewhere, is_kept, slots_in_all
+from joulie.lab.trees_kernel import is_kept
+from joulie.lab.waiting_kernel import first_in_queue, forget_reservation
 from joulie.lab.world import NOBODY, NONE, World
 
-MOST_LEFT_OUT = 1_000  # of kinds that are not tried, before it is faster to see who is next of each other kind
+MOST_LEFT_OUT = 1_000  # places beyond a look's depth, before it is faster to see who is next of each kind that is tried
 
 
 @compiled
@@ -19,7 +20,7 @@ def look_at_all(world: World) -> int:
     """Start whoever can be started; ASKS where a ranking in Python is wanted first."""
     run, head, outcome = run_of(world), NOBODY, STAYS
     while run_of(world).waiting > 0:
-        head = run_of(world).first_in_queue
+        head = first_in_queue(world)
         if probed(world, head):
             return ASKS
         outcome = try_start(world, head, False)
@@ -36,98 +37,89 @@ def look_at_all(world: World) -> int:
 @compiled
 def let_pass(world: World, head: int) -> int:
     """Backfill, as deep as a look goes: whoever was looked at counts, unless its kind had failed before."""
-    jobs, kinds, cursors, run = jobs_of(world), kinds_of(world), cursors_of(world), run_of(world)
+    jobs, run = jobs_of(world), run_of(world)
     tried = tried_kinds(world)
     foresees = is_kept(world) and not run.sleeps and run.probe_job == NOBODY
-    if foresees and hopeful_kinds(world, tried) == 0:
+    hopeful = first_hopeful(world, 0, tried, NOBODY) if foresees else 0
+    if hopeful == tried:
         return STAYS
-    following, left_out = run_of(world).first_in_queue, 0
-    for _ in range(run.depth):
-        while left_out < MOST_LEFT_OUT and following != NONE and kinds[jobs[following].kind].place == NOBODY:
-            following = jobs[following].next_in_queue
-            left_out += 1
-        job = following if left_out < MOST_LEFT_OUT else earliest(world, tried)
+    if foresees:
+        relieve(world)
+    place, seen = run.queue_from, 0
+    reach = place + run.depth + MOST_LEFT_OUT
+    while seen < run.depth:
+        if place <= reach:
+            job, place, seen = next_in_order(world, tried, place, reach, seen, foresees)
+        else:
+            job, seen = next_of_kinds(world, tried, seen, foresees)
         if job == NONE:
             break
-        following = jobs[job].next_in_queue
-        kind = jobs[job].kind
-        cursors[kinds[kind].place] = jobs[job].next_waiting
-        if job == head or jobs[job].reference_s >= kinds[kind].failed_s:
+        if job < 0 or job == head:
             continue
         if probed(world, job):
             return ASKS
-        if foresees and kinds[kind].hopeless:
-            refuse(world, job)
-            continue
-        outcome = try_start(world, job, True)
+        outcome = try_to_pass(world, job, foresees)
         if outcome == ASKS:
             return ASKS
-        if outcome == STAYS:
-            kinds[kind].failed_s = jobs[job].reference_s
-            if kinds[kind].fails_at == run.freed:
-                leave_out(world, kind)
-        elif foresees and hopeful_kinds(world, tried) == 0:
-            break
+        if outcome == STARTED and foresees:
+            hopeful = first_hopeful(world, hopeful, tried, jobs[job].number)
+            if hopeful == tried:
+                break
     return STAYS
 
 
 @compiled
-def refuse(world: World, job: int) -> None:
-    """A job of a hopeless kind, as a try would: a gang is not tried again, nor anybody where nothing is reserved."""
-    kind = jobs_of(world)[job].kind
-    kinds_of(world)[kind].failed_s = -np.inf
-    if run_of(world).reserved_count == 0 or jobs_of(world)[job].last_pod - jobs_of(world)[job].first_pod > 1:
-        leave_out(world, kind)
+def next_in_order(world: World, tried: int, place: int, reach: int, seen: int, foresees: bool) -> tuple[int, int, int]:
+    """Who is next in the queue and could start, the place behind, and how many were looked at then.
 
-
-@compiled
-def leave_out(world: World, kind: int) -> None:
-    """Of the rest of a look."""
-    cursors_of(world)[kinds_of(world)[kind].place] = NONE
-    kinds_of(world)[kind].place = NOBODY
-
-
-@compiled
-def earliest(world: World, tried: int) -> int:
-    """Of those who are next of their kinds, who came first."""
-    jobs, cursors, first = jobs_of(world), cursors_of(world), NONE
-    for place in range(tried):
-        job = cursors[place]
-        if job != NONE and (first == NONE or jobs[job].number < jobs[first].number):
-            first = job
-    return int(first)
-
-
-@compiled
-def tried_kinds(world: World) -> int:
-    """How many kinds a look tries: those that wait and did not fail since something was last freed."""
-    kinds, firsts, cursors, count = kinds_of(world), firsts_of(world), cursors_of(world), 0
-    for kind in range(len(kinds)):
-        kinds[kind].place = NOBODY
-        if firsts[kind] != NONE and kinds[kind].fails_at != run_of(world).freed:
-            kinds[kind].failed_s, kinds[kind].hopeless, kinds[kind].place = np.inf, False, count
-            kinds[count].tried = kind
-            cursors[count] = firsts[kind]
-            count += 1
-    return count
-
-
-@compiled
-def hopeful_kinds(world: World, tried: int) -> int:
-    """How many of these kinds have room for their first pods. Within a look room only gets less."""
-    kinds, count = kinds_of(world), 0
-    for place in range(tried):
-        kind = kinds[place].tried
-        if cursors_of(world)[place] == NONE or kinds[kind].hopeless:
-            continue
-        shape = kinds[kind].shape
-        catch_up(world, shape)
-        if kinds[kind].alike > 1:
-            kinds[kind].hopeless = slots_in_all(world, shape) < kinds[kind].alike
+    NONE: nobody. NOBODY: nobody within reach, and kinds are pointed at who is next of them.
+    """
+    queue, kinds, run = queue_of(world), kinds_of(world), run_of(world)
+    last, depth = min(reach, run.queue_to), run.depth
+    while place < last and seen < depth:
+        kind = queue[place].kind
+        if queue[place].reference_s < kinds[kind].failed_s:  # may be shorter than what failed of its kind
+            if not (foresees and lacks_room(world, kind)):
+                jobs_of(world)[queue[place].job].queue_place = place
+                return queue[place].job, place + 1, seen + 1
+            refuse(world, kind)
+            seen += 1
         else:
-            kinds[kind].hopeless = not fits_somewhere(world, shape)
-        count += not kinds[kind].hopeless
-    return count
+            seen += kinds[kind].counts
+        place += 1
+    if seen == depth or place >= run.queue_to:
+        return int(NONE), place, seen
+    set_cursors(world, tried, place)
+    return NOBODY, reach + 1, seen
+
+
+@compiled
+def next_of_kinds(world: World, tried: int, seen: int, foresees: bool) -> tuple[int, int]:
+    """The same where too many would be passed over: of those who are next of their kinds."""
+    jobs, kinds, depth = jobs_of(world), kinds_of(world), run_of(world).depth
+    while seen < depth:
+        job = earliest(world, tried)
+        if job == NONE:
+            break
+        kind = jobs[job].kind
+        cursors_of(world)[kinds[kind].place] = jobs[job].next_waiting
+        seen += 1
+        if jobs[job].reference_s < kinds[kind].failed_s:
+            if not (foresees and lacks_room(world, kind)):
+                return job, seen
+            refuse(world, kind)
+    return int(NONE), seen
+
+
+@compiled
+def try_to_pass(world: World, job: int, foresees: bool) -> int:
+    kind = kinds_of(world)[jobs_of(world)[job].kind]
+    outcome = STAYS if foresees and is_refused(world, job) else try_start(world, job, True)
+    if outcome == STAYS:
+        kind.failed_s = jobs_of(world)[job].reference_s
+        if kind.fails_at == run_of(world).freed:
+            leave_out(world, jobs_of(world)[job].kind)
+    return outcome
 
 
 @compiled
@@ -135,7 +127,7 @@ def look_at(world: World, job: int) -> int:
     """Somebody has come, nothing else has changed: only this job can start."""
     if probed(world, job):
         return ASKS
-    head = run_of(world).first_in_queue
+    head = first_in_queue(world)
     if job == head:
         return try_start(world, job, False)
     if not run_of(world).backfill or run_of(world).waiting > run_of(world).depth:
@@ -149,6 +141,7 @@ def keep_for(world: World, head: int) -> None:
     if run_of(world).reserved_for == head and run_of(world).now_s < run_of(world).reserved_until_s:
         return
     forget_reservation(world)
+    relieve_all(world)
     reserve(world, head)
     run_of(world).reserved_for = head
 

@@ -10,16 +10,19 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from joulie.lab.compiling import compiled
-from joulie.lab.lines_kernel import BYTES
+from joulie.lab.compiling import compiled, inlined
+from joulie.lab.lines_kernel import BYTES, llvm_function
 from joulie.lab.world import (
     BLOCK,
     JOB,
     KIND,
+    LANE_ROWS,
     NODE,
+    PLACE,
     POD,
     RUN,
     SHAPE,
@@ -34,6 +37,7 @@ from joulie.lab.world import (
 
 carray = numba.carray  # type: ignore[attr-defined]
 FLOAT, CODE, WHOLE, FLAG = np.float64, np.int32, np.int64, np.bool_
+NODE_BYTES, POD_BYTES, JOB_BYTES = NODE.itemsize, POD.itemsize, JOB.itemsize
 ROWS, COLUMNS = len(World._fields) - 3, 4  # address and shape
 
 
@@ -46,7 +50,22 @@ def _pointer(_: Any, address: Any) -> Any:
     return types.voidptr(address), as_pointer
 
 
+def _fetch(_: Any, address: Any) -> Any:
+    """Asks for the line of the cache at an address, and does not wait for it."""
+
+    def code(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        whole = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, whole, whole, whole])
+        asks = llvm_function(builder.module, kind, "llvm.prefetch.p0i8")
+        to_read, keep, of_numbers = whole(0), whole(3), whole(1)
+        builder.call(asks, [builder.inttoptr(arguments[0], cgutils.voidptr_t), to_read, keep, of_numbers])
+        return context.get_dummy_value()
+
+    return types.void(address), code
+
+
 pointer: Any = intrinsic(_pointer)
+fetch: Any = intrinsic(_fetch)
 
 
 @compiled
@@ -104,18 +123,6 @@ def blocks_of(world: World) -> Records:
 
 
 @compiled
-def lanes_of(world: World) -> Numbers:
-    at = row(world, 8)
-    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
-
-
-@compiled
-def wants_of(world: World) -> Numbers:
-    at = row(world, 9)
-    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
-
-
-@compiled
 def tree_of(world: World) -> Numbers:
     at = row(world, 10)
     return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
@@ -130,13 +137,7 @@ def levels_of(world: World) -> Codes:
 @compiled
 def slots_of(world: World) -> Numbers:
     at = row(world, 12)
-    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
-
-
-@compiled
-def slots_on_of(world: World) -> Numbers:
-    at = row(world, 13)
-    return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
+    return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
 
 
 @compiled
@@ -152,126 +153,166 @@ def firsts_of(world: World) -> Codes:
 
 
 @compiled
-def cursors_of(world: World) -> Codes:
+def queue_of(world: World) -> Records:
     at = row(world, 16)
-    return carray(pointer(at[0]), at[1], CODE)
+    return carray(pointer(at[0]), at[1], PLACE)
 
 
 @compiled
-def ends_of(world: World) -> Codes:
+def cursors_of(world: World) -> Codes:
     at = row(world, 17)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def ends_s_of(world: World) -> Numbers:
+def ends_of(world: World) -> Codes:
     at = row(world, 18)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def ends_s_of(world: World) -> Numbers:
+    at = row(world, 19)
     return carray(pointer(at[0]), at[1], FLOAT)
 
 
 @compiled
 def place_of(world: World) -> Codes:
-    at = row(world, 19)
-    return carray(pointer(at[0]), at[1], CODE)
-
-
-@compiled
-def waking_of(world: World) -> Codes:
     at = row(world, 20)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def masked_of(world: World) -> Codes:
+def waking_of(world: World) -> Codes:
     at = row(world, 21)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def reserved_nodes_of(world: World) -> Codes:
+def masked_of(world: World) -> Codes:
     at = row(world, 22)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def change_of(world: World) -> Codes:
+def reserved_nodes_of(world: World) -> Codes:
     at = row(world, 23)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
-def trace_of(world: World) -> Integers:
+def change_of(world: World) -> Codes:
     at = row(world, 24)
+    return carray(pointer(at[0]), at[1], CODE)
+
+
+@compiled
+def trace_of(world: World) -> Integers:
+    at = row(world, 25)
     return carray(pointer(at[0]), at[1], WHOLE)
 
 
 @compiled
 def living_of(world: World) -> Codes:
-    at = row(world, 25)
+    at = row(world, 26)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
 def start_s_of(world: World) -> Numbers:
-    at = row(world, 26)
-    return carray(pointer(at[0]), at[1], FLOAT)
-
-
-@compiled
-def ended_s_of(world: World) -> Numbers:
     at = row(world, 27)
     return carray(pointer(at[0]), at[1], FLOAT)
 
 
 @compiled
-def backfilled_of(world: World) -> Flags:
+def ended_s_of(world: World) -> Numbers:
     at = row(world, 28)
+    return carray(pointer(at[0]), at[1], FLOAT)
+
+
+@compiled
+def backfilled_of(world: World) -> Flags:
+    at = row(world, 29)
     return carray(pointer(at[0]), at[1], FLAG)
 
 
 @compiled
 def node_of_pod_of(world: World) -> Codes:
-    at = row(world, 29)
+    at = row(world, 30)
     return carray(pointer(at[0]), at[1], CODE)
 
 
 @compiled
 def outside_c_of(world: World) -> Numbers:
-    at = row(world, 30)
+    at = row(world, 31)
     return carray(pointer(at[0]), at[1], FLOAT)
 
 
 @compiled
 def curves_of(world: World) -> Numbers:
-    at = row(world, 31)
+    at = row(world, 32)
     return carray(pointer(at[0]), (at[1], at[2]), FLOAT)
 
 
 @compiled
 def sweeps_of(world: World) -> Numbers:
-    at = row(world, 32)
+    at = row(world, 33)
     return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
 
 
 @compiled
-def tree_row_at(world: World, block: int, number: int) -> int:
+def lanes_row_at(world: World, block: int, number: int) -> int:
     """Where the lanes of a row of a block are."""
+    place: int = row(world, 8)[0] + (block * LANE_ROWS + number) * BYTES
+    return place
+
+
+@compiled
+def wants_row_at(world: World, sort: int, block: int) -> int:
+    """Where those of a block are for a sort of machine."""
+    at = row(world, 9)
+    place: int = at[0] + (sort * at[2] + block) * BYTES
+    return place
+
+
+@compiled
+def tree_row_at(world: World, block: int, number: int) -> int:
     at = row(world, 10)
     place: int = at[0] + (block * at[2] + number) * BYTES
     return place
 
 
 @compiled
-def slots_row_at(world: World, block: int, number: int) -> int:
-    """Where the lanes of a row of a block are."""
-    at = row(world, 12)
-    place: int = at[0] + (block * at[2] + number) * BYTES
+def slots_row_at(world: World, block: int) -> int:
+    place: int = row(world, 12)[0] + block * BYTES
     return place
 
 
 @compiled
-def slots_on_row_at(world: World, block: int, number: int) -> int:
-    """Where the lanes of a row of a block are."""
+def slots_on_row_at(world: World, block: int, node: int) -> int:
     at = row(world, 13)
-    place: int = at[0] + (block * at[2] + number) * BYTES
+    place: int = at[0] + (block * at[2] + node) * BYTES
     return place
+
+
+@inlined
+def fetch_record(world: World, table: int, size: int, number: int) -> None:
+    """All lines of a record, before somebody needs it."""
+    first = row(world, table)[0] + number * size
+    for line in range(0, size, BYTES):
+        fetch(first + line)
+
+
+@inlined
+def fetch_node(world: World, node: int) -> None:
+    fetch_record(world, 0, NODE_BYTES, node)
+
+
+@inlined
+def fetch_pod(world: World, pod: int) -> None:
+    fetch_record(world, 1, POD_BYTES, pod)
+
+
+@inlined
+def fetch_job(world: World, job: int) -> None:
+    fetch_record(world, 2, JOB_BYTES, job)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulie.lab.compiling import compiled, formula
+from joulie.lab.compiling import compiled, formula, inlined
 from joulie.lab.ends_kernel import put_end
 from joulie.lab.memory_kernel import curves_of, jobs_of, nodes_of, pods_of, run_of, shapes_of, sweeps_of, zones_of
 from joulie.lab.world import LOAD, NOBODY, WATT, World
@@ -141,21 +141,22 @@ def refresh(world: World, node: int) -> None:
     was_frequency, nodes[node].frequency, nodes[node].cpu_w = nodes[node].frequency, frequency, drawn_w
     boards_w = boards_demand_w = hottest_w = 0.0
     idle_boards = nodes[node].gpus
-    slowed = frequency < 1.0 or was_frequency < 1.0 or idle_boards > 0
-    pod = nodes[node].first_pod if slowed else NOBODY
+    as_before = is_as_before(world, node)
+    slowed = (frequency < 1.0 or was_frequency < 1.0) and not as_before
+    pod = nodes[node].first_pod if slowed or idle_boards > 0 else NOBODY
     while pod != NOBODY:
         if pods[pod].runs:
             held = shapes_of(world)[pods[pod].shape].gpus
-            gpu_speed = 1.0
+            if not as_before or not pods[pod].is_paced:
+                pace(world, node, pod, held)
             if held > 0:
-                fed = feeding(frequency, pods[pod].feed_intensity)
-                each_demand_w, each_w, gpu_speed = board_power(world, node, pod, fed, nodes[node].gpu_throttle)
-                boards_w += held * each_w
-                boards_demand_w += held * each_demand_w
-                hottest_w = max(hottest_w, each_w)
+                boards_w += pods[pod].boards_w
+                boards_demand_w += pods[pod].boards_demand_w
+                hottest_w = max(hottest_w, pods[pod].board_w)
                 idle_boards -= held
-            set_pace(world, node, pod, frequency, gpu_speed)
         pod = pods[pod].after
+    nodes[node].kept_frequency = frequency if nodes[node].gpu_throttle == 0.0 else np.nan
+    nodes[node].kept_cap_w = nodes[node].gpu_cap_w
     if nodes[node].gpus > 0:
         idle_w = nodes[node].gpu_idle_w
         boards_w += idle_boards * idle_w
@@ -173,14 +174,36 @@ def refresh(world: World, node: int) -> None:
         nodes[node].violating = above
 
 
+@inlined
+def is_as_before(world: World, node: int) -> bool:
+    """All that the pace of a pod depends on is what it was when pods were last paced; never so while boards are hot."""
+    here = nodes_of(world)[node]
+    same: bool = (
+        here.frequency == here.kept_frequency and here.gpu_cap_w == here.kept_cap_w and here.gpu_throttle == 0.0
+    )
+    return same
+
+
+@compiled
+def pace(world: World, node: int, pod: int, held: int) -> None:
+    """What the boards of a pod draw, and how fast it gets on."""
+    here, frequency, gpu_speed = pods_of(world)[pod], nodes_of(world)[node].frequency, 1.0
+    if held > 0:
+        fed = feeding(frequency, here.feed_intensity)
+        demand_w, here.board_w, gpu_speed = board_power(world, node, pod, fed, nodes_of(world)[node].gpu_throttle)
+        here.boards_w, here.boards_demand_w = held * here.board_w, held * demand_w
+    here.is_paced = True
+    set_pace(world, node, pod, frequency, gpu_speed)
+
+
 @compiled
 def set_pace(world: World, node: int, pod: int, frequency: float, gpu_speed: float) -> None:
     """Share of its work that a pod does a second: as fast as the slower of its devices."""
     nodes, pods = nodes_of(world), pods_of(world)
-    cpu = 1.0
+    rate = pods[pod].cpu_rate * nodes[node].core_speed
     if frequency < 1.0:
         cpu = cpu_speed(frequency, pods[pod].memory_intensity, pods[pod].io_intensity)
-    rate = pods[pod].cpu_rate * nodes[node].core_speed * felt_speed(cpu, pods[pod].cpu_sensitivity)
+        rate *= felt_speed(cpu, pods[pod].cpu_sensitivity)
     if pods[pod].gpu_rate < np.inf:
         felt = felt_speed(gpu_speed, pods[pod].gpu_sensitivity)
         rate = min(rate, pods[pod].gpu_rate * nodes[node].gpu_speed * felt)

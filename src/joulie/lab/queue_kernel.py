@@ -11,79 +11,23 @@ from joulie.lab.compiling import compiled
 from joulie.lab.memory_kernel import (
     blocks_of,
     change_of,
-    firsts_of,
     jobs_of,
     kinds_of,
     masked_of,
     nodes_of,
     pods_of,
-    reserved_nodes_of,
     run_of,
     shapes_of,
 )
 from joulie.lab.ranking_kernel import best_not_ready
-from joulie.lab.trees_kernel import best_but, best_node, catch_up, is_kept, see_again, slots_in_all
-from joulie.lab.world import GIVEN, NOBODY, NONE, WAITING, World
+from joulie.lab.slots_kernel import slots_in_all
+from joulie.lab.trees_kernel import best_but, best_node, catch_up, is_kept, see_again
+from joulie.lab.waiting_kernel import dequeue
+from joulie.lab.world import GIVEN, NOBODY, World
 
 HIDDEN = 1 << 40  # thousandths of a core that no node has
 MOST_BESIDE = 6  # nodes that a search passes over, before it is faster to hide them
 STARTED, STAYS, ASKS = 1, 0, -1
-
-
-@compiled
-def enqueue(world: World, job: int) -> None:
-    jobs = jobs_of(world)
-    kind = jobs[job].kind
-    jobs[job].state = WAITING
-    jobs[job].next_waiting, jobs[job].previous_waiting = NONE, kinds_of(world)[kind].last
-    if kinds_of(world)[kind].last == NOBODY:
-        firsts_of(world)[kind] = job
-    else:
-        jobs[kinds_of(world)[kind].last].next_waiting = job
-    kinds_of(world)[kind].last = job
-    jobs[job].next_in_queue, jobs[job].previous_in_queue = NONE, run_of(world).last_in_queue
-    if run_of(world).last_in_queue == NOBODY:
-        run_of(world).first_in_queue = job
-    else:
-        jobs[run_of(world).last_in_queue].next_in_queue = job
-    run_of(world).last_in_queue = job
-    run_of(world).waiting += 1
-    run_of(world).waiting_performance += kinds_of(world)[kind].performance
-
-
-@compiled
-def dequeue(world: World, job: int) -> None:
-    jobs = jobs_of(world)
-    kind, before, after = jobs[job].kind, jobs[job].previous_waiting, jobs[job].next_waiting
-    if before == NOBODY:
-        firsts_of(world)[kind] = after
-    else:
-        jobs[before].next_waiting = after
-    if after == NONE:
-        kinds_of(world)[kind].last = before
-    else:
-        jobs[after].previous_waiting = before
-    before, after = jobs[job].previous_in_queue, jobs[job].next_in_queue
-    if before == NOBODY:
-        run_of(world).first_in_queue = after
-    else:
-        jobs[before].next_in_queue = after
-    if after == NONE:
-        run_of(world).last_in_queue = before
-    else:
-        jobs[after].previous_in_queue = before
-    run_of(world).waiting -= 1
-    run_of(world).waiting_performance -= kinds_of(world)[kind].performance
-    if run_of(world).reserved_for == job:
-        forget_reservation(world)
-
-
-@compiled
-def forget_reservation(world: World) -> None:
-    for place in range(run_of(world).reserved_count):
-        nodes_of(world)[reserved_nodes_of(world)[place]].is_reserved = False
-    run_of(world).reserved_count = 0
-    run_of(world).reserved_for = NOBODY
 
 
 @compiled
@@ -167,7 +111,6 @@ def enough_slots(world: World, job: int) -> bool:
         wanted += 1
         shape = pods[pod].shape
         if pod + 1 == jobs[job].last_pod or pods[pod + 1].shape != shape:
-            catch_up(world, shape)
             if slots_in_all(world, shape) < wanted:
                 return False
             wanted = 0
@@ -223,6 +166,8 @@ def try_start(world: World, job: int, passes: bool) -> int:
     for pod in range(first, last):
         node = choose(world, job, pod, passes)
         if node == NOBODY:
+            if pod == first:
+                jobs[job].refused_at = run.relief
             take_back(world, job, pod, passes)
             run.moves = moves  # everything is as it was, so what was asked of Python still holds
             if pod > first:

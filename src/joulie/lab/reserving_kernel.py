@@ -7,16 +7,17 @@ import numpy as np
 from joulie.lab.compiling import compiled, inlined
 from joulie.lab.memory_kernel import ends_of, jobs_of, nodes_of, pods_of, reserved_nodes_of, run_of, shapes_of
 from joulie.lab.ranking_kernel import may_run, times
-from joulie.lab.trees_kernel import catch_up, is_kept, slots_in_all
+from joulie.lab.slots_kernel import slots_in_all
+from joulie.lab.trees_kernel import is_kept
 from joulie.lab.world import NOBODY, Integers, Numbers, World
 
 OVERDUE_S = 60.0  # who should have ended is expected to end so soon
 
 
-@compiled
-def expected_end_s(world: World, job: int) -> float:
+@inlined
+def not_over_s(world: World, said_s: float) -> float:
+    """When somebody is expected to end who said so."""
     now_s: float = run_of(world).now_s
-    said_s: float = jobs_of(world)[job].expected_end_s
     return said_s if said_s > now_s else now_s + OVERDUE_S
 
 
@@ -42,26 +43,21 @@ def keep(world: World, node: int, spare_mcores: int, spare_gpus: int) -> None:
 @compiled
 def reserve_one(world: World, shape: int) -> None:
     """The node on which one pod fits first. Only ends before the best so far matter, and these are soon few."""
-    nodes, pods, shapes = nodes_of(world), pods_of(world), shapes_of(world)
+    nodes, shapes = nodes_of(world), shapes_of(world)
     best, best_s, best_mcores, best_gpus = NOBODY, np.inf, 0, 0
     for node in range(shapes[shape].first_node, shapes[shape].last_node):
         if not may_run(world, shape, node):
             continue
         mcores, gpus, passed_s = nodes[node].free_mcores, nodes[node].free_gpus, -np.inf
         while mcores < shapes[shape].mcores or gpus < shapes[shape].gpus:
-            if passed_s == -np.inf and nodes[node].soonest_end_s >= best_s:
+            if passed_s == -np.inf and at_the_earliest_s(world, shape, node) >= best_s:
                 break
             # All that end next, at one time.
-            next_s = next_end_s(world, node, passed_s)
+            next_s, freed_mcores, freed_gpus = next_end(world, node, passed_s)
             if next_s >= best_s:
+                no_room(world, shape, node, next_s)
                 break
-            pod = nodes[node].first_pod
-            while pod != NOBODY:
-                if expected_end_s(world, pods[pod].job) == next_s:
-                    mcores += shapes[pods[pod].shape].mcores
-                    gpus += shapes[pods[pod].shape].gpus
-                pod = pods[pod].after
-            passed_s = next_s
+            mcores, gpus, passed_s = mcores + freed_mcores, gpus + freed_gpus, next_s
         if mcores >= shapes[shape].mcores and gpus >= shapes[shape].gpus and passed_s < best_s:
             best, best_s, best_mcores, best_gpus = node, passed_s, mcores, gpus
     run_of(world).reserved_until_s = best_s
@@ -69,20 +65,40 @@ def reserve_one(world: World, shape: int) -> None:
         keep(world, best, best_mcores - shapes[shape].mcores, best_gpus - shapes[shape].gpus)
 
 
-@compiled
-def next_end_s(world: World, node: int, passed_s: float) -> float:
-    """When the next pod there is expected to end, after this time."""
-    nodes, pods = nodes_of(world), pods_of(world)
-    next_s = np.inf
+@inlined
+def at_the_earliest_s(world: World, shape: int, node: int) -> float:
+    """When a pod could fit at the earliest, as far as that is known without a look at the pods there."""
+    here, asks = nodes_of(world)[node], shapes_of(world)[shape]
+    soonest_s: float = here.soonest_end_s
+    if asks.mcores >= here.no_room_mcores and asks.gpus >= here.no_room_gpus:
+        soonest_s = max(soonest_s, here.no_room_until_s)
+    return soonest_s
+
+
+@inlined
+def no_room(world: World, shape: int, node: int, until_s: float) -> None:
+    """Whoever comes makes it later, whoever stays longer than expected as well; only who goes could make it sooner."""
+    here, asks = nodes_of(world)[node], shapes_of(world)[shape]
+    here.no_room_until_s, here.no_room_mcores, here.no_room_gpus = until_s, asks.mcores, asks.gpus
+
+
+@inlined
+def next_end(world: World, node: int, passed_s: float) -> tuple[float, int, int]:
+    """When the next pods there are expected to end, after this time, and what they leave."""
+    nodes, pods, shapes = nodes_of(world), pods_of(world), shapes_of(world)
+    next_s, mcores, gpus = np.inf, 0, 0
     pod = nodes[node].first_pod
     while pod != NOBODY:
-        end_s = expected_end_s(world, pods[pod].job)
-        if passed_s < end_s < next_s:
-            next_s = end_s
+        end_s = not_over_s(world, pods[pod].expected_end_s)
+        if passed_s < end_s <= next_s:
+            if end_s < next_s:
+                next_s, mcores, gpus = end_s, 0, 0
+            mcores += shapes[pods[pod].shape].mcores
+            gpus += shapes[pods[pod].shape].gpus
         pod = pods[pod].after
     if passed_s == -np.inf:
         nodes[node].soonest_end_s = next_s
-    return next_s
+    return next_s, mcores, gpus
 
 
 @compiled
@@ -118,7 +134,7 @@ def until_they_fit(world: World, job: int, wanted: Integers, mcores: Integers, g
     running, left = ends_of(world), run_of(world).ends_count
     ends_s, soonest = np.empty(left), np.arange(left)
     for place in range(left):
-        ends_s[place] = expected_end_s(world, running[place])
+        ends_s[place] = not_over_s(world, jobs[running[place]].expected_end_s)
     for top in range(left // 2 - 1, -1, -1):
         sink_place(soonest, ends_s, top, left)
     asked = np.flatnonzero(wanted)
@@ -149,7 +165,6 @@ def slots_now(world: World, shape: int) -> int:
     """How many pods would fit in all, sleeping nodes included."""
     nodes = nodes_of(world)
     if is_kept(world) and not run_of(world).sleeps:
-        catch_up(world, shape)
         return slots_in_all(world, shape)
     slots = 0
     for node in range(len(nodes)):

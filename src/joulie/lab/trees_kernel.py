@@ -7,9 +7,11 @@ ranks all nodes anew where that is shorter. The tree holds values alone: who has
 
 from __future__ import annotations
 
+import numpy as np
+
 from joulie.lab.compiling import compiled, inlined
-from joulie.lab.grading_kernel import count_slots, grade
-from joulie.lab.lines_kernel import raise_best
+from joulie.lab.grading_kernel import ORDERS, grade
+from joulie.lab.lines_kernel import BYTES, line_at, set_line
 from joulie.lab.memory_kernel import (
     blocks_of,
     change_of,
@@ -19,12 +21,11 @@ from joulie.lab.memory_kernel import (
     pods_of,
     run_of,
     shapes_of,
-    slots_of,
     tree_of,
     tree_row_at,
 )
 from joulie.lab.ranking_kernel import NO, random_best, scanned_best
-from joulie.lab.world import FAN, GIVEN, NOBODY, RANDOM, World
+from joulie.lab.world import FAN, GIVEN, JOULIE, NOBODY, RANDOM, World
 
 
 @compiled
@@ -50,6 +51,8 @@ def kept_best(world: World, shape: int) -> int:
 @compiled
 def first_below(world: World, shape: int, level: int, place: int, best: float) -> int:
     """The first node below a place of a tree that has its value."""
+    if run_of(world).ranking == JOULIE:
+        return -int(best) & (ORDERS - 1)  # the value itself says whose it is
     tree, levels, lane = tree_of(world)[shapes_of(world)[shape].block], levels_of(world), shapes_of(world)[shape].lane
     for below in range(level - 1, -1, -1):
         place *= FAN
@@ -94,12 +97,6 @@ def fits_somewhere(world: World, shape: int) -> bool:
 
 
 @compiled
-def slots_in_all(world: World, shape: int) -> int:
-    """How many pods of a shape that is in gangs would fit; by a tree that has seen all changes."""
-    return int(slots_of(world)[shapes_of(world)[shape].block, 0, shapes_of(world)[shape].lane])
-
-
-@compiled
 def is_kept(world: World) -> bool:
     """Each shape has a tree."""
     kept: bool = len(blocks_of(world)) > 0
@@ -114,32 +111,54 @@ def touch(world: World, node: int) -> None:
     run.changes += 1
 
 
+@inlined
+def changed_node(world: World, change: int) -> int:
+    node: int = change_of(world)[change & (len(change_of(world)) - 1)]
+    return node
+
+
+@inlined
+def is_far_behind(world: World, seen: int) -> bool:
+    """So many changes that to look at all nodes is shorter, or that they are no longer in the ring."""
+    behind = run_of(world).changes - seen
+    far: bool = behind > len(change_of(world)) or behind * 4 > len(nodes_of(world))
+    return far
+
+
 @compiled
 def see_again(world: World, shape: int, node: int) -> None:
     """A change that is taken back before any other shape is asked for."""
     if is_kept(world):
-        grade(world, shapes_of(world)[shape].block, node)
-        rise_from(world, shapes_of(world)[shape].block, node)
+        regrade(world, shapes_of(world)[shape].block, node)
 
 
 @compiled
+def regrade(world: World, block: int, node: int) -> None:
+    if grade(world, block, node):
+        rise_from(world, block, node)
+
+
+@inlined
 def catch_up(world: World, shape: int) -> None:
-    """With all that has changed, or with all nodes where these are fewer."""
-    number, run = shapes_of(world)[shape].block, run_of(world)
-    block = blocks_of(world)[number]
-    seen, behind = block.seen, run.changes - block.seen
-    anew = behind > len(change_of(world)) or behind * 4 > len(nodes_of(world))
-    for place in range(block.last_node - block.first_node if anew else behind):
-        node = block.first_node + place if anew else change_of(world)[(seen + place) & (len(change_of(world)) - 1)]
-        if not block.first_node <= node < block.last_node:
-            continue
-        if block.in_gangs:
-            count_slots(world, number, node)
-        grade(world, number, node)
-        if not anew:
-            rise_from(world, number, node)
-    if anew:
+    """With all that has changed."""
+    block = shapes_of(world)[shape].block
+    if blocks_of(world)[block].seen != run_of(world).changes:
+        renew(world, block)
+
+
+@compiled
+def renew(world: World, number: int) -> None:
+    """The tree of a block, with what has changed, or with all nodes where these are fewer."""
+    block, run = blocks_of(world)[number], run_of(world)
+    if is_far_behind(world, block.seen):
+        for node in range(block.first_node, block.last_node):
+            grade(world, number, node)
         rise_from_all(world, number)
+    else:
+        for change in range(block.seen, run.changes):
+            node = changed_node(world, change)
+            if block.first_node <= node < block.last_node:
+                regrade(world, number, node)
     block.seen = run.changes
 
 
@@ -168,5 +187,8 @@ def crown(world: World, block: int, level: int, group: int) -> bool:
     """The best of a few rows that stand side by side, lane by lane; whether that is new."""
     levels = levels_of(world)
     below = tree_row_at(world, block, levels[level] + group * FAN)
-    is_new: bool = raise_best(below, tree_row_at(world, block, levels[level + 1] + group))
+    best = line_at(below)
+    for number in range(1, FAN):
+        best = np.maximum(best, line_at(below + number * BYTES))
+    is_new: bool = set_line(tree_row_at(world, block, levels[level + 1] + group), best)
     return is_new

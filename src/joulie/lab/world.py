@@ -31,102 +31,118 @@ COMING, WAITING, STARTING, RUNNING, DONE = range(5)
 LEAST, MOST, RANDOM, JOULIE, GIVEN = range(5)
 
 
-# One record a node: what it is, how it stands, what is thought of it.
+# One record a node: what it is, how it stands, what is thought of it. Fields that are read together stand in one line
+# of the cache (eight numbers); an odd number of lines, so that one field of all nodes does not crowd a part of it.
 NODE = np.dtype(
     [
-        # What a step of the plant looks at, close together
+        # What a step of the plant looks at
         ("warm_at_s", "f8"),
         ("cpu_w", "f8"),
         ("cpu_max_w", "f8"),
         ("cpu_warm_c", "f8"),  # above the air
         ("cpu_throttle", "f8"),
         ("gpu_throttle", "f8"),
-        ("gpus", "i8"),
-        ("asleep", "?"),
-        ("hottest_w", "f8"),  # of its boards
-        ("gpu_max_w", "f8"),  # of one board
-        ("gpu_warm_c", "f8"),
-        # What decides whether a pod fits, close together
+        ("frequency", "f8"),
+        ("wall", "i8"),  # in WATT units
+        # What decides whether a pod fits, and what the extender knows: the columns of `control.scoring`
         ("free_mcores", "i8"),
         ("free_gpus", "i8"),
         ("ready_s", "f8"),  # works from then on
-        ("mcores", "i8"),
-        ("gpu_model", "i4"),  # as in the trace; below ANY_MODEL: none that the trace names
-        ("sort", "i4"),  # of machine
-        ("takes_cpu_work", "?"),
-        ("class_code", "i1"),
-        ("is_reserved", "?"),  # for the first in the queue
-        ("first_pod", "i4"),  # of a list of the pods here
-        ("zone", "i4"),
-        ("soonest_end_s", "f8"),  # none of them is expected to end before
-        # What it is
-        ("cpu_idle_w", "f8"),
-        ("cpu_floor", "f8"),
-        ("curve_at", "i8"),  # of its CPUs in the tables
-        ("gpu_idle_w", "f8"),
-        ("sweep", "i4"),
-        ("core_speed", "f8"),
-        ("gpu_speed", "f8"),
-        # How it stands
-        ("load", "i8"),
-        ("pods", "i8"),
-        ("performance_pods", "i8"),
-        ("cpu_cap_w", "f8"),
-        ("gpu_cap_w", "f8"),
-        ("frequency", "f8"),
-        ("gpu_w", "f8"),  # all boards
-        ("wall", "i8"),  # in WATT units
-        ("empty_since_s", "f8"),
-        ("violating", "?"),
-        ("energy_j", "f8"),
-        ("metered_at_s", "f8"),
-        ("recent", "i8"),  # WATT units that pods add which the twin has not seen
-        ("bound", "i8"),  # WATT units that all pods here add, as the twin would estimate it
-        # What the extender knows: the columns of `control.scoring`
-        ("capped_w", "f8"),
-        ("measured_w", "f8"),
-        ("budget_w", "f8"),
-        ("headroom", "f8"),  # percent of it that is free, recent pods taken off
+        ("headroom", "f8"),  # percent of the budget that is free, recent pods taken off
         ("points_per_w", "f8"),
         ("rest_standard", "f8"),
         ("rest_performance", "f8"),
+        ("sort", "i4"),  # of machine
+        ("class_code", "i1"),
+        ("asleep", "?"),
+        ("is_reserved", "?"),  # for the first in the queue
+        ("takes_cpu_work", "?"),
+        # More of both
+        ("inverse_cores", "f8"),
+        ("inverse_gpus", "f8"),
         ("cpu_full_w", "f8"),
         ("gpu_full_standard_w", "f8"),
         ("gpu_full_performance_w", "f8"),
-        ("cpu_plain_w", "f8"),  # the same without cooling, for pods that the twin has not seen
+        ("mcores", "i8"),
+        ("gpus", "i8"),
+        ("gpu_model", "i4"),  # as in the trace; below ANY_MODEL: none that the trace names
+        ("first_pod", "i4"),  # of a list of the pods here
+        # What a pod changes that comes or goes
+        ("load", "i8"),
+        ("pods", "i4"),
+        ("performance_pods", "i4"),
+        ("bound", "i8"),  # WATT units that all pods here add, as the twin would estimate it
+        ("recent", "i8"),  # WATT units that pods add which the twin has not seen
+        ("capped_w", "f8"),
+        ("measured_w", "f8"),
+        ("budget_w", "f8"),
+        ("no_room_until_s", "f8"),  # as long as nobody goes, for who asks for so much or more:
+        # What is asked when one comes
+        ("cpu_plain_w", "f8"),  # as `cpu_full_w`, without cooling, for pods that the twin has not seen
         ("gpu_plain_standard_w", "f8"),
         ("gpu_plain_performance_w", "f8"),
-        ("inverse_cores", "f8"),
-        ("inverse_gpus", "f8"),
-        # What is kept for the first in the queue
-        ("spare_mcores", "i8"),
-        ("spare_gpus", "i8"),
+        ("core_speed", "f8"),
+        ("gpu_speed", "f8"),
+        ("soonest_end_s", "f8"),  # none of the pods here is expected to end before
+        ("no_room_mcores", "i4"),
+        ("no_room_gpus", "i4"),
+        ("spare_mcores", "i4"),  # what the first in the queue leaves, where something is kept for it
+        ("spare_gpus", "i4"),
+        # What it draws
+        ("cpu_idle_w", "f8"),
+        ("cpu_floor", "f8"),
+        ("cpu_cap_w", "f8"),
+        ("energy_j", "f8"),
+        ("metered_at_s", "f8"),
+        ("empty_since_s", "f8"),
+        ("zone", "i4"),
+        ("curve_at", "i4"),  # of its CPUs in the tables
+        ("sweep", "i4"),
+        ("violating", "?"),
+        # What its boards draw
+        ("hottest_w", "f8"),
+        ("gpu_max_w", "f8"),  # of one board
+        ("gpu_warm_c", "f8"),
+        ("gpu_cap_w", "f8"),
+        ("gpu_idle_w", "f8"),
+        ("gpu_w", "f8"),  # all boards
+        ("kept_frequency", "f8"),  # for which the draw of each pod's boards is known
+        ("kept_cap_w", "f8"),
     ],
     align=True,
 )
 
-# One record a pod that has come and not gone.
+# One record a pod that has come and not gone, in lines as well.
 POD = np.dtype(
     [
-        ("number", "i4"),  # in the trace
-        ("job", "i4"),  # its record
-        ("shape", "i4"),
-        ("node", "i4"),
+        # What those read who go through the pods of a node
         ("after", "i4"),  # next on its node
         ("before", "i4"),
+        ("number", "i4"),  # in the trace
+        ("job", "i4"),  # its record
+        ("shape", "u4"),
+        ("node", "i4"),
         ("bound_in", "i4"),  # the tick after which it was bound
         ("runs", "?"),
+        ("is_paced", "?"),  # its rate, and what its boards draw, are as of `kept_frequency` of its node
+        ("expected_end_s", "f8"),  # as of its job
+        ("board_w", "f8"),  # of each board that it holds
+        ("boards_w", "f8"),  # of all of them
+        ("boards_demand_w", "f8"),  # uncapped
+        # What it brings along
         ("load", "i8"),
         ("added", "i8"),  # WATT units, as the twin would estimate it
-        ("cpu_rate", "f8"),  # share of its work a second on reference cores; infinite: none to do
+        ("rate", "f8"),  # share of its work a second, at the speed of its node
+        ("cpu_rate", "f8"),  # on reference cores; infinite: none to do
         ("gpu_rate", "f8"),
-        ("rate", "f8"),  # at the speed of its node
         ("gpu_utilisation", "f8"),
+        ("feed_intensity", "f8"),
+        ("gpu_sensitivity", "f8"),
+        # What counts where cores are slowed
+        ("cpu_sensitivity", "f8"),
         ("memory_intensity", "f8"),
         ("io_intensity", "f8"),
-        ("feed_intensity", "f8"),
-        ("cpu_sensitivity", "f8"),
-        ("gpu_sensitivity", "f8"),
+        ("unused", "u1", 40),  # up to the end of a line
     ],
     align=True,
 )
@@ -134,11 +150,9 @@ POD = np.dtype(
 # One record a job that has come and not gone.
 JOB = np.dtype(
     [
-        # What a look at the queue reads, close together
         ("number", "i4"),  # in the trace, in the order of arrival
-        ("kind", "i4"),
-        ("next_in_queue", "i4"),
-        ("previous_in_queue", "i4"),
+        ("kind", "u4"),
+        ("queue_place", "i4"),  # in the queue, there or before
         ("next_waiting", "i4"),  # of its kind
         ("previous_waiting", "i4"),
         ("first_pod", "i4"),
@@ -150,6 +164,17 @@ JOB = np.dtype(
         ("rate", "f8"),
         ("since_s", "f8"),
         ("expected_end_s", "f8"),  # as a user would have said
+        ("refused_at", "i8"),  # relief that did not help it yet
+    ],
+    align=True,
+)
+
+# One record a place in the queue: what a look reads of everybody who waits.
+PLACE = np.dtype(
+    [
+        ("reference_s", "f8"),
+        ("job", "i4"),  # NOBODY: it has left
+        ("kind", "u4"),  # where it has left: one more than there are
     ],
     align=True,
 )
@@ -164,9 +189,10 @@ SHAPE = np.dtype(
         ("first_node", "i4"),  # no node before it can ever run the pod
         ("last_node", "i4"),  # nor this one or any behind it
         ("like", "i4"),  # the first shape that is ranked as this one
-        ("block", "i4"),  # its tree
-        ("lane", "i4"),  # in that
+        ("block", "u4"),  # its tree
+        ("lane", "u4"),  # in that
         ("in_gangs", "?"),
+        ("relieved_at", "i8"),  # relief when a node with room for it was freed
         ("given_at", "i8"),  # the move after which scores were given
     ],
     align=True,
@@ -175,21 +201,24 @@ SHAPE = np.dtype(
 BLOCK = np.dtype(
     [
         ("seen", "i8"),  # how many changes of nodes its tree knows
+        ("counted", "i8"),  # how many of them its slots know
+        ("counted_tick", "i8"),  # the tick after which they were counted
         ("first_node", "i4"),  # as of its shapes
         ("last_node", "i4"),
-        ("in_gangs", "?"),
     ],
     align=True,
 )
 KIND = np.dtype(
     [
         ("last", "i4"),  # who waits, in the order of arrival
-        ("place", "i4"),  # among the kinds that a look still tries; NOBODY: it does not
-        ("tried", "i4"),  # a list of these kinds
-        ("shape", "i4"),  # of its first pod
-        ("alike", "i4"),  # pods of that shape in each job; 1 where others follow
+        ("place", "i4"),  # among the kinds that a look tries
+        ("tried", "u4"),  # a list of these kinds
+        ("shape", "u4"),  # of its first pod
+        ("pods", "i4"),  # in each job
+        ("alike", "i4"),  # of that shape; 1 where others follow
         ("hopeless", "?"),  # there is not even room for these
         ("failed_s", "f8"),  # what ran as long did not fit beside the reservation
+        ("counts", "i8"),  # 1: it is looked at; 0: it is left out of a look
         ("performance", "i8"),  # pods of class performance in each job
         ("fails_at", "i8"),  # nothing was freed since it last did not fit
     ],
@@ -247,6 +276,7 @@ RUN = np.dtype(
         ("slowest_gpu", "f8"),
         ("tick", "i8"),
         ("counts_recent", "?"),
+        ("one_class", "?"),  # all nodes are performance nodes for ever
         ("everything", "?"),  # the queue is to be looked at from the beginning
         ("newcomer", "i8"),  # or only this job
         ("moves", "i8"),  # pods bound or gone, ever
@@ -269,8 +299,12 @@ RUN = np.dtype(
         ("page_pods", "i8"),
         ("next_job", "i8"),  # on this one
         ("next_pod", "i8"),
-        ("first_in_queue", "i8"),
-        ("last_in_queue", "i8"),
+        ("queue_from", "i8"),  # places of who waits
+        ("queue_to", "i8"),
+        ("relief", "i8"),  # times that somebody who was refused may fit
+        ("relieved_at", "i8"),  # when that was so for everybody
+        ("relieved_changes", "i8"),  # changes of nodes that were looked through for it
+        ("relieved_tick", "i8"),
         ("reserved_for", "i8"),
         ("reserved_until_s", "f8"),
         ("reserved_count", "i8"),
@@ -303,10 +337,11 @@ class World(NamedTuple):
     wants: Numbers  # by sort of machine, block and lane: thousandths of cores that must be free
     tree: Numbers  # by block: how good each node is, then the best of a few, and so on to the root
     levels: Codes  # where these begin
-    slots: Numbers  # by block and lane: how many pods would fit in all, where a block is in gangs; and room to count
+    slots: Numbers  # by block and lane: how many pods would fit in all, as far as somebody asked
     slots_on: Numbers  # by block, node and lane: how many fit there
     given: Numbers  # by shape and node: scores from a ranking in Python
     firsts: Codes  # by kind: who has waited longest, or NONE
+    queue: Records
     cursors: Codes  # by kind that a look tries: who is next, or NONE
     ends: Codes  # a heap of running jobs by end
     ends_s: Numbers  # their ends
