@@ -16,7 +16,7 @@ from rich.console import Console
 from bench.figures import Figure
 from bench.lab_kernels import heat_everything, scan
 from bench.lab_pair import seconds_a_run
-from joulie.control.scoring import Prepared, headroom_before, score
+from joulie.control.scoring import headroom_before, prepare, score
 from joulie.lab.engine import Simulation
 from joulie.lab.events_kernel import advance
 from joulie.lab.generating import generate
@@ -100,7 +100,7 @@ def _placing() -> list[Figure]:
 def _plain_placing(simulation: Simulation, jobs: int) -> float:
     """Mask, score, argmax and feedback, as one would write it; seconds a job and node."""
     nodes, columns = simulation.world.nodes, simulation.steering.scores
-    prepared: Prepared = simulation.steering.prepared()
+    prepared = prepare(columns, simulation.steering.settings.operator.decision.marginal)
     free, recent_w = nodes["free_mcores"].copy(), np.zeros(len(nodes))
     nothing = np.zeros(len(nodes))
 

@@ -17,8 +17,8 @@ from joulie.control.scoring import (
     Prepared,
     ScoreColumns,
     congestion,
-    counts_for_pressure,
     headroom,
+    mean_congestion,
     prepare_under,
     rest_of_standard,
     trend_scale,
@@ -40,7 +40,7 @@ class RunningSum:
     """Exactly the sum of numbers some of which change: a few parts, and what came and went since."""
 
     def __init__(self, values: Numbers) -> None:
-        self._values = values
+        self._values = values.copy()
         self._parts = exact_parts(values)
 
     def change(self, rows: Rows, values: Numbers) -> None:
@@ -59,7 +59,7 @@ class Preparation:
 
     def __init__(self, columns: ScoreColumns, settings: MarginalSettings) -> None:
         self._columns, self._settings = columns, settings
-        self._congestion, self._trend = RunningSum(congestion(columns).copy()), RunningSum(trends(columns).copy())
+        self._congestion, self._trend = RunningSum(congestion(columns)), RunningSum(trends(columns))
         self.prepared = prepare_under(columns, settings, *self._shared())
 
     def change(self, rows: Rows) -> Prepared:
@@ -92,8 +92,7 @@ class Preparation:
 
     def _shared(self) -> tuple[float, float]:
         """Pressure and trend of the whole cluster."""
-        count = int(np.count_nonzero(counts_for_pressure(self._columns)))
-        return self._congestion.total() / count if count else 0.0, self._trend.total()
+        return mean_congestion(self._columns, self._congestion.total()), self._trend.total()
 
 
 def _at(columns: ScoreColumns, rows: Rows) -> ScoreColumns:

@@ -193,11 +193,16 @@ def headroom_before(
 
 def performance_pressure(columns: ScoreColumns) -> float:
     """How congested the performance nodes are on average: 0 when they are idle or there is none."""
-    count = int(np.count_nonzero(counts_for_pressure(columns)))
-    return exact_sum(congestion(columns)) / count if count else 0.0
+    return mean_congestion(columns, exact_sum(congestion(columns)))
 
 
-def counts_for_pressure(columns: ScoreColumns) -> Flags:
+def mean_congestion(columns: ScoreColumns, total: float) -> float:
+    """Of the nodes that count for the pressure; 0 where none does."""
+    count = int(np.count_nonzero(_counts_for_pressure(columns)))
+    return total / count if count else 0.0
+
+
+def _counts_for_pressure(columns: ScoreColumns) -> Flags:
     chosen: Flags = columns.fresh & (columns.class_code == PERFORMANCE_CODE)
     return chosen
 
@@ -206,7 +211,7 @@ def congestion(columns: ScoreColumns) -> Numbers:
     """How congested each performance node is, in percent; 0 for all others."""
     free = np.clip((columns.capped_w - columns.measured_w) / budget_w(columns) * 100.0, 0.0, 100.0)
     return _where(
-        counts_for_pressure(columns), 100.0 - _where(columns.has_power, free, columns.predicted_headroom), 0.0
+        _counts_for_pressure(columns), 100.0 - _where(columns.has_power, free, columns.predicted_headroom), 0.0
     )
 
 

@@ -25,9 +25,15 @@ FORESEEN = 15  # the first four rows of the heap
 
 
 @inlined
+def came_first(world: World, one: int, other: int) -> bool:
+    """Decides between two that end at once."""
+    first: bool = jobs_of(world)[one].number < jobs_of(world)[other].number
+    return first
+
+
+@inlined
 def is_sooner(world: World, one_s: float, one: int, other_s: float, other: int) -> bool:
-    """Of two that end at once, the one that came first."""
-    return one_s < other_s or (one_s == other_s and jobs_of(world)[one].number < jobs_of(world)[other].number)
+    return one_s < other_s or (one_s == other_s and came_first(world, one, other))
 
 
 @compiled
@@ -97,11 +103,7 @@ def sink(world: World, place: int) -> None:
             break
         # Nobody can guess which of the two it is, so that the processor must not try to: no branch but for equals.
         one_s, other_s = ends_s[below], ends_s[below + 1]
-        if (
-            one_s == other_s
-            and below + 1 < count
-            and jobs_of(world)[ends[below + 1]].number < jobs_of(world)[ends[below]].number
-        ):
+        if one_s == other_s and below + 1 < count and came_first(world, ends[below + 1], ends[below]):
             below += 1
         below += other_s < one_s
         if not is_sooner(world, ends_s[below], ends[below], end_s, job):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulie.lab.compiling import compiled
+from joulie.lab.compiling import compiled, inlined
 from joulie.lab.kinds_kernel import earliest, first_hopeful, lacks_room, leave_out, refuse, set_cursors, tried_kinds
 from joulie.lab.memory_kernel import cursors_of, jobs_of, kinds_of, queue_of, run_of
 from joulie.lab.queue_kernel import ASKS, STARTED, STAYS, try_start
@@ -77,15 +77,10 @@ def next_in_order(world: World, tried: int, place: int, reach: int, seen: int, f
     queue, kinds, run = queue_of(world), kinds_of(world), run_of(world)
     last, depth = min(reach, run.queue_to), run.depth
     while place < last and seen < depth:
-        kind = queue[place].kind
-        if queue[place].reference_s < kinds[kind].failed_s:  # may be shorter than what failed of its kind
-            if not (foresees and lacks_room(world, kind)):
-                jobs_of(world)[queue[place].job].queue_place = place
-                return queue[place].job, place + 1, seen + 1
-            refuse(world, kind)
-            seen += 1
-        else:
-            seen += kinds[kind].counts
+        seen += kinds[queue[place].kind].counts
+        if could_start(world, queue[place].kind, queue[place].reference_s, foresees):
+            jobs_of(world)[queue[place].job].queue_place = place
+            return queue[place].job, place + 1, seen
         place += 1
     if seen == depth or place >= run.queue_to:
         return int(NONE), place, seen
@@ -104,11 +99,20 @@ def next_of_kinds(world: World, tried: int, seen: int, foresees: bool) -> tuple[
         kind = jobs[job].kind
         cursors_of(world)[kinds[kind].place] = jobs[job].next_waiting
         seen += 1
-        if jobs[job].reference_s < kinds[kind].failed_s:
-            if not (foresees and lacks_room(world, kind)):
-                return job, seen
-            refuse(world, kind)
+        if could_start(world, kind, jobs[job].reference_s, foresees):
+            return job, seen
     return int(NONE), seen
+
+
+@inlined
+def could_start(world: World, kind: int, reference_s: float, foresees: bool) -> bool:
+    """It is shorter than what failed of its kind, and there is room for one; a kind without room is refused."""
+    if reference_s >= kinds_of(world)[kind].failed_s:
+        return False
+    if foresees and lacks_room(world, kind):
+        refuse(world, kind)
+        return False
+    return True
 
 
 @compiled

@@ -20,7 +20,6 @@ from joulie.lab.world import (
     BLOCK,
     JOB,
     KIND,
-    LANE_ROWS,
     NODE,
     PLACE,
     POD,
@@ -260,38 +259,37 @@ def sweeps_of(world: World) -> Numbers:
     return carray(pointer(at[0]), (at[1], at[2], at[3]), FLOAT)
 
 
-@compiled
+@inlined
+def line_in(world: World, table: int, first: int, second: int) -> int:
+    """Where the lanes are that a table has for two numbers."""
+    at = row(world, table)
+    place: int = at[0] + (first * at[2] + second) * BYTES
+    return place
+
+
+@inlined
 def lanes_row_at(world: World, block: int, number: int) -> int:
-    """Where the lanes of a row of a block are."""
-    place: int = row(world, 8)[0] + (block * LANE_ROWS + number) * BYTES
-    return place
+    return line_in(world, 8, block, number)
 
 
-@compiled
+@inlined
 def wants_row_at(world: World, sort: int, block: int) -> int:
-    """Where those of a block are for a sort of machine."""
-    at = row(world, 9)
-    place: int = at[0] + (sort * at[2] + block) * BYTES
-    return place
+    return line_in(world, 9, sort, block)
 
 
-@compiled
+@inlined
 def tree_row_at(world: World, block: int, number: int) -> int:
-    at = row(world, 10)
-    place: int = at[0] + (block * at[2] + number) * BYTES
-    return place
+    return line_in(world, 10, block, number)
 
 
-@compiled
+@inlined
+def slots_on_row_at(world: World, block: int, node: int) -> int:
+    return line_in(world, 13, block, node)
+
+
+@inlined
 def slots_row_at(world: World, block: int) -> int:
     place: int = row(world, 12)[0] + block * BYTES
-    return place
-
-
-@compiled
-def slots_on_row_at(world: World, block: int, node: int) -> int:
-    at = row(world, 13)
-    place: int = at[0] + (block * at[2] + node) * BYTES
     return place
 
 

@@ -60,8 +60,9 @@ class Sensors:
         """The best tier that speaks for each node; `limits` are what caps allow, idle power and maximum."""
         while self._on_its_way and self._on_its_way[0].at_s + self._setup.lag_s <= now_s + 1e-9:
             self._last = self._on_its_way.popleft()
-        is_there = self._last is not None and self._last.at_s >= now_s - self._max_age_s
-        reading_w = self._last.power_w if self._last is not None and is_there else np.empty(0)
+        reading_w = np.empty(0)
+        if self._last is not None and self._last.at_s >= now_s - self._max_age_s:
+            reading_w = self._last.power_w
         error = np.empty(len(measured_w))
         measure(world.address, reading_w, limits, measured_w, self.is_static, error)
         self.error_pct.append(float(np.mean(error) * 100.0))

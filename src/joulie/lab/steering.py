@@ -21,14 +21,12 @@ from joulie.control.density import densest_first, planning_densities
 from joulie.control.policies.interface import NodeView, Policy, PolicyView, State
 from joulie.control.scoring import (
     CLASS_CODES,
-    Prepared,
     ScoreColumns,
     budget_w,
     cluster_trend,
     full_power_w,
     performance_pressure,
     points_per_w,
-    prepare,
     trend_scale,
 )
 from joulie.control.survey import MachineColumns
@@ -209,10 +207,6 @@ class Steering:
         predicted = (columns.capped_w, budget_w(columns), points_per_w(columns), *full_w.values())
         foresee(self._world.address, predicted)
         return under
-
-    def prepared(self) -> Prepared:
-        """What the extender would have computed after this tick's twins."""
-        return prepare(self.scores, self.settings.operator.decision.marginal)
 
     def _caps_of(self, profile: str) -> tuple[Numbers, Numbers]:
         plan = self.settings.operator.decision.plan
