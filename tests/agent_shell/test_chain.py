@@ -99,8 +99,7 @@ def test_without_an_api_server_for_a_lease_the_machines_are_let_go_and_then_capp
     time.sleep(3)
     assert None not in chain.cpu_caps_w().values()  # a short silence changes nothing
     _wait(agent, lambda: set(chain.cpu_caps_w().values()) == {None}, "all are let go")
-    let_go = [line for line in agent.log() if line.get("what") == "CapLeaseEnded"]
-    assert len({line["node"] for line in let_go}) == FEW
+    _wait(agent, lambda: _told_of(agent, "CapLeaseEnded") == set(chain.names), "the log tells of each")
     fresh_cluster.start_apiserver()
     _wait(agent, lambda: None not in chain.cpu_caps_w().values(), "all are capped again")
     _wait(agent, lambda: {"CapLeaseEnded", "CapLeaseResumed"} <= _reasons(chain), "events tell of it")
@@ -111,6 +110,10 @@ def test_without_an_api_server_for_a_lease_the_machines_are_let_go_and_then_capp
 def _wait(process: JoulieProcess, condition: Callable[[], bool], what: str) -> None:
     """Looking costs: a thousand twins are a few megabytes."""
     process.wait_until(condition, PATIENCE_S, what, every_s=1.0)
+
+
+def _told_of(agent: JoulieProcess, what: str) -> set[str]:
+    return {line["node"] for line in agent.log() if line.get("what") == what}
 
 
 def _all_say(chain: Chain, result: str) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from joulie.cluster.observer import ClusterObserver, ContactClock
 from joulie.cluster.port import Resource
 from joulie.logs import Log
+
+SETTLED_S = 5.0  # watches that fall silent together are noticed one by one, as each had its last news
 
 
 def _nobody(_kind: str) -> None:
@@ -14,14 +17,16 @@ def _nobody(_kind: str) -> None:
 
 
 class WatchLog(ClusterObserver):
-    """Counts what happens to watches and says it when it changes, so that an outage is a handful of lines."""
+    """Counts what happens to watches, and says of an outage how it began and that it is over."""
 
-    def __init__(self, component: str) -> None:
+    def __init__(self, component: str, settled_s: float = SETTLED_S) -> None:
         self.on_relist: Callable[[str], None] = _nobody
         self.on_error: Callable[[str], None] = _nobody
         self._log = Log(component)
         self._listed: set[Resource] = set()
         self._down: set[Resource] = set()
+        self._settled_s = settled_s
+        self._settling: asyncio.TimerHandle | None = None  # all are back, but not yet for long
 
     def listed(self, resource: Resource, total: int, pages: int) -> None:
         if resource in self._listed:
@@ -32,20 +37,27 @@ class WatchLog(ClusterObserver):
         if resource in self._down:
             self._down.discard(resource)
             if not self._down:
-                self._log.info("all watches are back")
+                self._settling = asyncio.get_running_loop().call_later(self._settled_s, self._settle)
 
     def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
         self.on_error(resource.kind)
-        if not self._down:
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
+        elif not self._down:
             self._log.warning("watch failed, it is tried again", kind=resource.kind, reason=reason)
         self._down.add(resource)
+
+    def _settle(self) -> None:
+        self._settling = None
+        self._log.info("all watches are back")
 
 
 class ContactLog(WatchLog):
     """Remembers besides when the API server last spoke."""
 
-    def __init__(self, component: str) -> None:
-        super().__init__(component)
+    def __init__(self, component: str, settled_s: float = SETTLED_S) -> None:
+        super().__init__(component, settled_s)
         self.clock = ContactClock()
 
     def contact(self, resource: Resource) -> None:
