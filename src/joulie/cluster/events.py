@@ -6,7 +6,7 @@ from msgspec import Raw, Struct, json
 
 from joulie.cluster.list_watch import ERROR, GONE, Event
 from joulie.cluster.port import ClusterError
-from joulie.cluster.transport import raise_refusal, read_status
+from joulie.cluster.refusal import raise_refusal, read_status
 
 
 class LineSplitter:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, NoReturn
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
-from msgspec import Struct, json
 
+from joulie.cluster import lines
 from joulie.cluster.credentials import Credentials
-from joulie.cluster.port import ClusterError, ConflictError, MaySend, NotFoundError
+from joulie.cluster.fence import fenced
+from joulie.cluster.port import ClusterError, MaySend
+from joulie.cluster.refusal import one_line, raise_refusal, read_status
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -30,51 +30,6 @@ _HEADERS = {
 }
 SLOW_S = 0.02  # to stop and go on reading costs as much as to read the pieces of so much time
 _UNAUTHORIZED = 401
-_LONGEST_MESSAGE = 300
-
-
-class _Details(Struct, rename="camel"):
-    retry_after_seconds: float | None = None
-
-
-class Status(Struct):
-    """What the API server says when it says no."""
-
-    message: str | None = None
-    reason: str | None = None
-    code: int | None = None
-    details: _Details | None = None
-
-
-_STATUS = json.Decoder(Status)
-
-
-class _Fenced(aiohttp.BytesPayload):
-    """A body that asks once more when it is about to leave.
-
-    Between a caller's own look at the clock and this moment lie other tasks, a wait for a connection, and perhaps a
-    time in which the whole process stood still.
-    """
-
-    def __init__(self, body: bytes, may_send: MaySend) -> None:
-        super().__init__(body)
-        self._may_send = may_send
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        self._ask()
-        await super().write(writer)
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        self._ask()
-        await super().write_with_length(writer, content_length)
-
-    def _ask(self) -> None:
-        if not self._may_send():
-            raise aiohttp.ClientConnectionError("it may no longer be sent")
-
-
-def _fenced(body: bytes | None, may_send: MaySend | None) -> bytes | _Fenced | None:
-    return body if body is None or may_send is None else _Fenced(body, may_send)
 
 
 class Transport:
@@ -114,7 +69,7 @@ class Transport:
                     method,
                     self._credentials.url + path,
                     params=query,
-                    data=_fenced(body, may_send),
+                    data=fenced(body, may_send),
                     headers=headers,
                     **self._options(),
                 ) as response:
@@ -145,12 +100,12 @@ class Transport:
         try:
             if response.status >= 400:
                 self._refused("GET", path, response, await self._rest(path, response))
-            _notice_dead_peers(response)
-            _leave_to_kernel(response)
+            lines.notice_dead_peers(response)
+            lines.leave_to_kernel(response)
             async with contextlib.aclosing(self._pieces(path, response, idle_s)) as pieces:
                 yield pieces
         finally:
-            _hang_up(response)
+            lines.hang_up(response)
 
     async def close(self) -> None:
         """Ends all connections; whatever is under way ends with a ClusterError.
@@ -177,13 +132,13 @@ class Transport:
                     deadline.reschedule(None)
                     self._deadlines.discard(deadline)
                     if is_slow:
-                        _set_reading(response, False)
+                        lines.set_reading(response, False)
                     began_s = now_s()
                     yield piece
                     is_slow = now_s() - began_s > SLOW_S
                     if self._closed:
                         raise aiohttp.ClientConnectionError("closed meanwhile")
-                    _set_reading(response, True)
+                    lines.set_reading(response, True)
                     self._deadlines.add(deadline)
                     deadline.reschedule(now_s() + idle_s)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -244,7 +199,7 @@ class Transport:
             reason = f"the server's certificate is not trusted: {error}"
         else:
             reason = f"{error}" or type(error).__name__
-        raise ClusterError(_one_line(f"{method} {self._credentials.url}{path}: {reason}")) from None
+        raise ClusterError(one_line(f"{method} {self._credentials.url}{path}: {reason}")) from None
 
     def _refused(self, method: str, path: str, response: aiohttp.ClientResponse, data: bytes) -> NoReturn:
         if response.status == _UNAUTHORIZED:
@@ -256,65 +211,3 @@ class Transport:
             retry_after_s = said.details.retry_after_seconds
         message = said.message or response.reason or "no reason given"
         raise_refusal(f"{method} {path}: {response.status} {message}", response.status, retry_after_s)
-
-
-def raise_refusal(message: str, status: int, retry_after_s: float | None = None) -> NoReturn:
-    """The error class that belongs to a status."""
-    error_class = {404: NotFoundError, 409: ConflictError}.get(status, ClusterError)
-    raise error_class(_one_line(message), status=status, retry_after_s=retry_after_s) from None
-
-
-def read_status(data: bytes) -> Status:
-    """A Status object; a proxy's error page has none of that, and says nothing."""
-    try:
-        return _STATUS.decode(data)
-    except ValueError:
-        return Status()
-
-
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Neither the rest of an endless answer nor the other side's goodbye is waited for: it may never come."""
-    line = _line_of(response)
-    if line is not None:
-        line.abort()
-    response.close()
-
-
-def _notice_dead_peers(response: aiohttp.ClientResponse) -> None:
-    """Lets the kernel find out within half a minute that the other machine is gone, which a silent stream cannot."""
-    line = _line_of(response)
-    peer = line.get_extra_info("socket") if line is not None else None
-    if peer is None:
-        return
-    with contextlib.suppress(OSError):
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, seconds in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-            if hasattr(socket, option):
-                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
-
-
-def _leave_to_kernel(response: aiohttp.ClientResponse) -> None:
-    """Without this, a TLS connection whose reading pauses goes on waking the process for every piece that comes."""
-    limit = getattr(_line_of(response), "set_read_buffer_limits", None)
-    if limit is not None:
-        limit(high=1, low=0)
-
-
-def _set_reading(response: aiohttp.ClientResponse, on: bool) -> None:
-    line = _line_of(response)  # asked anew each time: once the answer has ended it may be another's
-    if line is None or line.is_closing() or line.is_reading() == on:
-        return
-    if on:
-        line.resume_reading()
-    else:
-        line.pause_reading()
-
-
-def _line_of(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
-    """The connection that the answer comes by; none once all of it has come."""
-    return response.connection.transport if response.connection is not None else None
-
-
-def _one_line(text: str) -> str:
-    short = text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
-    return short if short.isprintable() else " ".join(short.split()).encode("unicode_escape").decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 
 import msgspec
@@ -13,6 +13,7 @@ from aiohttp import web
 
 from joulie.extender import debug
 from joulie.extender.answers import Answers, Scored
+from joulie.extender.connections import Handler, PunctualServer
 from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
 from joulie.extender.preemption import read_preemption
@@ -30,8 +31,6 @@ IDLE_S = 75.0  # kube-scheduler keeps idle connections for 90 s; one that sends 
 _SILENT = logging.getLogger("joulie.extender.http")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False  # a request costs no log line, a bad one neither: they are counted
-
-Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 
 class Service:
@@ -67,7 +66,7 @@ class Service:
 
     def server(self) -> web.Server:
         """For a runner: no router, no middleware, no log."""
-        return _PunctualServer(
+        return PunctualServer(
             self.handle,
             access_log=None,
             logger=_SILENT,
@@ -238,70 +237,7 @@ class _TooLargeError(Exception):
     pass
 
 
-class _PunctualServer(web.Server):
-    """A server whose connections must begin with a request before long."""
-
-    def __init__(self, handler: Handler, *, head_timeout_s: float, **options: object) -> None:
-        super().__init__(handler, **options)  # type: ignore[arg-type]
-        self._head_timeout_s, self._options = head_timeout_s, options
-
-    def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._head_timeout_s, loop=asyncio.get_running_loop(), **self._options)
-
-
-class _Connection(web.RequestHandler):
-    """One line for what is not HTTP, and an end to those that send a request's head byte by byte."""
-
-    def __init__(self, server: web.Server, head_timeout_s: float, **options: object) -> None:
-        super().__init__(server, **options)  # type: ignore[arg-type]
-        self._head_timeout_s = head_timeout_s
-        self._head_due: asyncio.TimerHandle | None = None
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._request_count:
-            if self._head_due is not None:
-                self._head_due.cancel()
-                self._head_due = None
-        elif self._head_due is None:
-            self._head_due = self._loop.call_later(self._head_timeout_s, self._too_slow)
-
-    def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Who has said all may still listen: the answer to what has begun is the last one (not so with TLS)."""
-        waits = self._waiter is not None and not self._waiter.done()
-        if waits or not self._request_count or self.ssl_context is not None:
-            return None
-        self.close()
-        return True
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        if self._head_due is not None:
-            self._head_due.cancel()
-
-    def _too_slow(self) -> None:
-        if self.transport is not None:
-            self.transport.write(_SLOW_HEAD)
-        self.force_close()
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        response = web.Response(status=status, text=one_line(message or str(exc or "not understood"), 200) + "\n")
-        response.force_close()
-        return response
-
-
 _NOT_SYNCED = "not all objects are known yet"
-_SLOW_LINE = b"the request's head did not arrive in time\n"
-_SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
-    len(_SLOW_LINE),
-    _SLOW_LINE,
-)
 
 
 def _json(body: bytes) -> web.Response:

@@ -1,0 +1,76 @@
+"""Connections of the extender's server: those that never come to a request end, and what is not HTTP gets one line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from joulie.extender.requests import one_line
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+
+_SLOW_LINE = b"the request's head did not arrive in time\n"
+_SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(_SLOW_LINE),
+    _SLOW_LINE,
+)
+
+
+class PunctualServer(web.Server):
+    """A server whose connections must begin with a request before long."""
+
+    def __init__(self, handler: Handler, *, head_timeout_s: float, **options: object) -> None:
+        super().__init__(handler, **options)  # type: ignore[arg-type]
+        self._head_timeout_s, self._options = head_timeout_s, options
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, self._head_timeout_s, loop=asyncio.get_running_loop(), **self._options)
+
+
+class _Connection(web.RequestHandler):
+    """One line for what is not HTTP, and an end to those that send a request's head byte by byte."""
+
+    def __init__(self, server: web.Server, head_timeout_s: float, **options: object) -> None:
+        super().__init__(server, **options)  # type: ignore[arg-type]
+        self._head_timeout_s = head_timeout_s
+        self._head_due: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._request_count:
+            if self._head_due is not None:
+                self._head_due.cancel()
+                self._head_due = None
+        elif self._head_due is None:
+            self._head_due = self._loop.call_later(self._head_timeout_s, self._too_slow)
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """Who has said all may still listen: the answer to what has begun is the last one (not so with TLS)."""
+        waits = self._waiter is not None and not self._waiter.done()
+        if waits or not self._request_count or self.ssl_context is not None:
+            return None
+        self.close()
+        return True
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self._head_due is not None:
+            self._head_due.cancel()
+
+    def _too_slow(self) -> None:
+        if self.transport is not None:
+            self.transport.write(_SLOW_HEAD)
+        self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        response = web.Response(status=status, text=one_line(message or str(exc or "not understood"), 200) + "\n")
+        response.force_close()
+        return response
