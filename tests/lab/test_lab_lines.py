@@ -7,8 +7,9 @@ import numpy as np
 from joulie.control.scoring import headroom_after, total_score, wire_points
 from joulie.lab.engine import Simulation
 from joulie.lab.lines_kernel import BYTES
+from joulie.lab.records import NODE, POD
 from joulie.lab.setup import ClusterSetup, NodeGroup, RunSetup
-from joulie.lab.world import LANES, NODE, POD
+from joulie.lab.world import LANES
 from joulie.physics.marginal import marginal_power_w, share
 from tests.lab.line_kernels import score_line
 from tests.lab.random_jobs import mixed

@@ -11,6 +11,7 @@ from joulie.lab.cluster import LabCluster
 from joulie.lab.filling_kernel import fill_kinds, trace_columns
 from joulie.lab.jobs import JobTable
 from joulie.lab.lanes import NEVER, lanes_of, machines_of, records_in_lines, takes
+from joulie.lab.records import JOB, KIND, NODE, PLACE, POD, RUN, SHAPE, ZONE
 from joulie.lab.setup import RunSetup
 from joulie.lab.shapes import Shapes, shapes_of
 from joulie.model.names import PERFORMANCE
@@ -53,8 +54,8 @@ def build_world(
     lanes = lanes_of(records, nodes, kept=ranking in (w.LEAST, w.MOST, w.JOULIE))
     world = w.World(
         nodes=nodes,
-        pods=records_in_lines(pages * page_pods, w.POD),
-        jobs=np.zeros(pages * PAGE_JOBS, w.JOB),
+        pods=records_in_lines(pages * page_pods, POD),
+        jobs=np.zeros(pages * PAGE_JOBS, JOB),
         shapes=records,
         kinds=_kinds(shapes),
         zones=_zones(setup, cluster),
@@ -68,7 +69,7 @@ def build_world(
         slots_on=lanes.slots_on,
         given=np.zeros((len(shapes.mcores), count) if ranking == w.GIVEN else (0, 0)),
         firsts=np.full(shapes.kinds, w.NONE, np.int32),
-        queue=np.zeros(len(jobs), w.PLACE),
+        queue=np.zeros(len(jobs), PLACE),
         cursors=np.full(shapes.kinds, w.NONE, np.int32),
         ends=np.zeros(len(jobs), np.int32),
         ends_s=np.zeros(len(jobs) + 1),
@@ -102,7 +103,7 @@ def _nodes(
     model_code = {name: code for code, name in enumerate(jobs.gpu_models)}
     curve_at = {curve: place * len(curve) for place, curve in enumerate(curves)}
     sweeps = list(SWEEPS)
-    nodes = records_in_lines(len(cluster), w.NODE)
+    nodes = records_in_lines(len(cluster), NODE)
     nodes["zone"] = cluster.zone_of
     nodes["mcores"] = nodes["free_mcores"] = [round(machine.cpu.cores * 1000) for machine in machines]
     nodes["gpus"] = nodes["free_gpus"] = [machine.gpus for machine in machines]
@@ -137,7 +138,7 @@ def _sweeps() -> w.Numbers:
 
 
 def _shapes(shapes: Shapes, jobs: JobTable, nodes: w.Records) -> w.Records:
-    records = np.zeros(len(shapes.mcores), w.SHAPE)
+    records = np.zeros(len(shapes.mcores), SHAPE)
     for name in ("mcores", "gpus", "gpu_model", "performance"):
         records[name] = getattr(shapes, name)
     records["given_at"] = NEVER
@@ -159,7 +160,7 @@ def _share_trees(shapes: w.Records) -> None:
 
 
 def _kinds(shapes: Shapes) -> w.Records:
-    records = np.zeros(shapes.kinds + 1, w.KIND)  # the last one of nobody
+    records = np.zeros(shapes.kinds + 1, KIND)  # the last one of nobody
     records["last"], records["failed_s"] = w.NOBODY, -np.inf
     records["fails_at"] = NEVER
     return records
@@ -173,7 +174,7 @@ def _pages(jobs: JobTable) -> tuple[int, int]:
 
 def _zones(setup: RunSetup, cluster: LabCluster) -> w.Records:
     count = len(cluster.zones)
-    zones = np.zeros(count, w.ZONE)
+    zones = np.zeros(count, ZONE)
     edges = np.searchsorted(cluster.zone_of, np.arange(count + 1))
     zones["first_node"], zones["last_node"] = edges[:-1], edges[1:]
     zones["rated_w"] = np.bincount(cluster.zone_of, cluster.wall_max_w, count) * setup.plant.cooling_spare
@@ -183,7 +184,7 @@ def _zones(setup: RunSetup, cluster: LabCluster) -> w.Records:
 
 
 def _run(setup: RunSetup, nodes: w.Records, ranking: int, seed: int, page_pods: int, *, one_class: bool) -> w.Records:
-    run = np.zeros(1, w.RUN)
+    run = np.zeros(1, RUN)
     plant, queue, has_gpu = setup.plant, setup.queue, nodes["gpus"] > 0
     run["step_s"] = run["next_step_s"] = plant.step_s
     run["ranking"] = ranking

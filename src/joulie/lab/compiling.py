@@ -22,7 +22,7 @@ from joulie.errors import JoulieError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-COMPILED = ("lab/*_kernel.py", "lab/world.py", "plant/*.py", "control/*.py", "physics/*.py")
+COMPILED = ("lab/*_kernel.py", "lab/records.py", "lab/world.py", "plant/*.py", "control/*.py", "physics/*.py")
 
 
 KEPT, OLD_S = "compiled-", 30 * 86_400.0

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from joulie.lab import world as w
 from joulie.lab.jobs import ANY_MODEL
+from joulie.lab.records import BLOCK
 
 MOST_KEPT = 60_000_000  # values of shapes times nodes that are kept; beyond, every choice looks at all nodes
 NEVER = -(1 << 40)
@@ -38,7 +39,7 @@ def lanes_of(shapes: w.Records, nodes: w.Records, *, kept: bool) -> Lanes:
     shapes["block"], shapes["lane"] = shapes["block"][shapes["like"]], shapes["lane"][shapes["like"]]
     count = int(place.max(initial=-1)) // w.LANES + 1
     lanes = _in_lines((count, w.LANE_ROWS, w.LANES), 0.0)
-    blocks = np.zeros(count, w.BLOCK)
+    blocks = np.zeros(count, BLOCK)
     blocks["seen"] = blocks["counted"] = NEVER
     for block in range(count):
         its = shapes[order[place // w.LANES == block]]

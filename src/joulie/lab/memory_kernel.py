@@ -16,23 +16,8 @@ from numba.extending import intrinsic
 
 from joulie.lab.compiling import compiled, inlined
 from joulie.lab.lines_kernel import BYTES, llvm_function
-from joulie.lab.world import (
-    BLOCK,
-    JOB,
-    KIND,
-    NODE,
-    PLACE,
-    POD,
-    RUN,
-    SHAPE,
-    ZONE,
-    Codes,
-    Flags,
-    Integers,
-    Numbers,
-    Records,
-    World,
-)
+from joulie.lab.records import BLOCK, JOB, KIND, NODE, PLACE, POD, RUN, SHAPE, ZONE
+from joulie.lab.world import Codes, Flags, Integers, Numbers, Records, World
 
 carray = numba.carray  # type: ignore[attr-defined]
 FLOAT, CODE, WHOLE, FLAG = np.float64, np.int32, np.int64, np.bool_
