@@ -298,6 +298,30 @@ def test_a_connection_that_hangs_without_closing_is_noticed() -> None:
     run(scenario())
 
 
+RESTORED = page(node("same", 1, note="from the backup"), node("new", 5), version=6)
+
+
+@pytest.mark.parametrize(
+    "signs",
+    [stream(then=HANG), stream(event("ADDED", "new", 5), then=HANG), stream(bookmark(6), then=HANG)],
+    ids=["silence", "event", "bookmark"],
+)
+def test_a_server_restored_from_a_backup_is_listed_again_and_all_of_it_counts_as_changed(signs: Step) -> None:
+    """Its versions began again; what stands there under a version that is known may be something else."""
+
+    async def scenario() -> None:
+        before = page(node("same", 1), node("gone", 2), version=10)
+        after = stream(event("MODIFIED", "new", 7), then=HANG)  # still lower than what was known once
+        watches = [stream(event("MODIFIED", "gone", 11), then=CUT), signs, after]
+        async with scene(lists=[before, RESTORED], watches=watches) as s:
+            await s.reader.until(lambda: "7" in str(s.reader.objects.get("new")))
+            assert set(s.reader.objects) == {"same", "new"}
+            assert s.reader.objects["same"]["note"] == "from the backup"
+            assert s.versions == ["10", "11", "6"]
+
+    run(scenario())
+
+
 def test_a_watch_that_is_never_answered_is_given_up() -> None:
     async def scenario() -> None:
         async with scene(lists=[page()], watches=[silence(), stream(event("ADDED", "a", 11))], timeout_s=0.3) as s:

@@ -50,12 +50,16 @@ def _spelled(lower: bool, body: dict[str, Any]) -> dict[str, Any]:
     return {key[0].lower() + key[1:] if lower else key: value for key, value in body.items()}
 
 
+def _wholes(lower: bool) -> dict[str, dict[str, Any]]:
+    return {name: _spelled(lower, victims) for name, victims in WHOLES.items()}
+
+
 @pytest.mark.parametrize("lower", [False, True], ids=["capitalised", "lower case"])
 @pytest.mark.parametrize("whole", [False, True], ids=["metas", "whole victims"])
 class TestVictims:
     def body(self, whole: bool, lower: bool, performance: bool) -> dict[str, Any]:
         victims = {
-            "NodeNameToVictims": WHOLES if whole else None,
+            "NodeNameToVictims": _wholes(lower) if whole else None,
             "NodeNameToMetaVictims": None if whole else METAS,
         }
         return _spelled(lower, {"Pod": pod(performance=performance), **victims})

@@ -115,6 +115,34 @@ def test_under_load_every_answer_is_whole_or_none_at_all(tmp_path: Path) -> None
         _ended(extender)
 
 
+def test_a_client_with_a_kept_connection_is_told_to_go_elsewhere(tmp_path: Path) -> None:
+    question = request("/prioritize", BODY).replace(b"Connection: close", b"Connection: keep-alive")
+    with FromFiles(tmp_path) as extender:
+
+        async def last_words(pause_s: float) -> bytes:
+            """The head of the last answer on a connection that is asked again and again."""
+            reader, writer = await asyncio.open_connection("127.0.0.1", extender.port)
+            while True:
+                writer.write(question)
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+                assert len(json.loads(await reader.readexactly(length))) == 20
+                if b"connection: close" in head:
+                    assert await reader.read() == b""
+                    writer.close()
+                    return head
+                await asyncio.sleep(pause_s)
+
+        async def story() -> None:
+            asking = [asyncio.create_task(last_words(pause_s)) for pause_s in (0.0, 0.05, 0.2)]
+            await asyncio.sleep(0.5)
+            extender.terminate()
+            assert len(await asyncio.gather(*asking)) == 3
+
+        scenario(story())
+        _ended(extender)
+
+
 @pytest.mark.parametrize("variable", ["EXTENDER_ADDR", "METRICS_ADDR"])
 def test_an_address_in_use_is_one_line_and_exit_code_2(tmp_path: Path, variable: str) -> None:
     with socket.socket() as taken:

@@ -7,12 +7,15 @@ import shutil
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 
 from joulie.errors import InputError
 from joulie.extender import tls
@@ -42,11 +45,11 @@ def _serial(cert: Path) -> int:
     return x509.load_pem_x509_certificate(cert.read_bytes()).serial_number
 
 
-async def _seen(port: int) -> int:
+async def _seen(port: int, server_name: str | None = None) -> int:
     """The serial number of the certificate that a new connection gets; the extender answers over it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=server_name)
     try:
         writer.write(request("/healthz", b"", method="GET"))
         assert (await reader.read()).endswith(b"\r\n\r\nok\n")
@@ -99,6 +102,46 @@ def test_a_new_certificate_is_taken_for_new_connections(
                 replace(old, new)
                 await until(lambda: bool(lines.saying(TAKEN)))
                 assert await _seen(served.port) == second
+
+    scenario(story())
+
+
+def _with_rsa(folder: Path) -> Certificates:
+    """As another issuer would make it: a key of another type."""
+    files = _made(folder)
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    files.server.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    files.server_key.write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
+    return files
+
+
+def test_one_with_a_key_of_another_type_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    """A context keeps one for each type and prefers elliptic curves, whatever came last."""
+    served_from = _made(tmp_path / "served")
+    turns = [_with_rsa(tmp_path / "rsa"), _made(tmp_path / "ec"), _with_rsa(tmp_path / "rsa again")]
+
+    async def story() -> None:
+        with logged() as lines:
+            async with https(served_from.server, served_from.server_key) as served:
+                for taken, turn in enumerate(turns, start=1):
+                    _rename(served_from, turn)
+                    expected = _serial(served_from.server)
+                    await until(lambda taken=taken: len(lines.saying(TAKEN)) >= taken)  # type: ignore[misc]
+                    for name in (None, "localhost"):
+                        assert await _seen(served.port, name) == expected
 
     scenario(story())
 

@@ -54,6 +54,8 @@ def command(filenames: tuple[str, ...], now: float | None, kubeconfig: str, cont
 
     if now is not None and not filenames:
         raise InputError("--now goes with --from: a live cluster has its own time")
+    if filenames and (kubeconfig or context):
+        raise InputError("--from serves files; --kubeconfig and --context name a cluster: give one or the other")
     start_logging(log_level)
     settings = load(ExtenderSettings, os.environ)
     clock = time.time if now is None else lambda: now

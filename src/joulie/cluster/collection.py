@@ -36,7 +36,7 @@ class Collection:
         self.warnings: list[str] = []
         self.skipped: Counter[Kind] = Counter()  # in the current file
         self._hardware: dict[str, NodeHardware] = {}
-        self._twins: list[NodeTwin] = []
+        self._twins: dict[str, NodeTwin] = {}
         self._pins: list[Pin] = []
         self._file = ""
         self._file_of: dict[tuple[str, str, str], str] = {}  # by kind, namespace, name
@@ -68,7 +68,7 @@ class Collection:
             nodes=self.nodes,
             pods=tuple(self.pods),
             hardware=self._hardware,
-            twins=self._twin_of_each_node(),
+            twins=self._twins,
             pins=tuple(self._pins),
         )
 
@@ -107,10 +107,9 @@ class Collection:
         self._hardware[hardware.metadata.name] = hardware
 
     def _take_twin(self, twin: NodeTwin) -> None:
-        wire.check_name(twin.metadata.name)
-        wire.check_name(twin.node, "spec.nodeName")
-        self._claim("NodeTwin", twin.metadata.name)
-        self._twins.append(twin)
+        wire.check_twin(twin)
+        self._claim("NodeTwin", twin.node)
+        self._twins[twin.node] = twin
 
     def _take_pin(self, profile: NodePowerProfile) -> None:
         pin = wire.to_pin(profile)
@@ -120,19 +119,6 @@ class Collection:
     def _take_telemetry(self, profile: TelemetryProfile) -> None:
         wire.check_name(profile.metadata.name)
         self._claim("TelemetryProfile", profile.metadata.name)
-
-    def _twin_of_each_node(self) -> dict[str, NodeTwin]:
-        """By node; of several for one node the one that bears its name, else the first by name."""
-        chosen: dict[str, NodeTwin] = {}
-        for twin in sorted(self._twins, key=lambda twin: (twin.metadata.name != twin.node, twin.metadata.name)):
-            kept = chosen.setdefault(twin.node, twin)
-            if kept is not twin:
-                name, other = twin.metadata.name, kept.metadata.name
-                file = self._file_of["NodeTwin", "", name]
-                self.warnings.append(
-                    f"{file}: NodeTwin/{name}: spec.nodeName: {twin.node} already has NodeTwin/{other}; left out"
-                )
-        return chosen
 
 
 def _reader(type_: Any, take: Callable[[Collection, Any], None], *, required: bool = False) -> _Reader:

@@ -50,6 +50,10 @@ class Ledger(Generic[T]):
         """A list starts, perhaps again: a list that broke off proves nothing about what is gone."""
         self._listed = set()
 
+    def doubt(self) -> None:
+        """Versions may mean something else from now on: whatever is listed next counts as changed."""
+        self._versions = dict.fromkeys(self._versions, "")
+
     def take_page(self, items: Sequence[Raw]) -> list[Change[T]]:
         """New and changed objects of a page."""
         changes: list[Change[T]] = []
@@ -96,17 +100,17 @@ class Ledger(Generic[T]):
     def _told(self, key: str, version: str, item: Raw) -> Change[T]:
         self._versions[key] = version
         try:
-            return Upserted(key, self._decode(bytes(item)), _number(version))
+            return Upserted(key, self._decode(bytes(item)), version_number(version))
         except ValueError as error:
             return Broken(key, str(error))
 
 
 def version_of(data: bytes) -> int:
     """The version of one object as a number, as `Upserted` tells it."""
-    return _number(_HEAD.decode(data).metadata.resource_version)
+    return version_number(_HEAD.decode(data).metadata.resource_version)
 
 
-def _number(version: str) -> int:
+def version_number(version: str) -> int:
     """Kubernetes promises since 1.35 that versions are numbers that grow, and etcd always made them so."""
     return int(version) if version.isdecimal() else 0
 

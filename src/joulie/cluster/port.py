@@ -97,6 +97,10 @@ class ClusterError(JoulieError):
         return self.status in (0, 408, 429) or self.status >= 500
 
 
+class SilenceError(ClusterError):
+    """A stream on which nothing has come for so long that something should have."""
+
+
 class NotFoundError(ClusterError):
     """404: it is not there (any more)."""
 

@@ -2,6 +2,10 @@
 
 List once, page by page, then follow a watch from the list's version. A watch that ends is resumed where it ended; one
 that cannot be resumed (410) is preceded by a new list, of which only the differences are told.
+
+A server whose data were restored from a backup begins again at an older version, and nobody says so: a watch from a
+version that is yet to come is simply silent. So silence from the beginning of a watch leads to a new list, too, and
+versions that go back make everything in it count as changed.
 """
 
 from __future__ import annotations
@@ -13,10 +17,10 @@ from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from joulie.cluster.backoff import Backoff
-from joulie.cluster.ledger import Ledger
+from joulie.cluster.ledger import Ledger, version_number
 from joulie.cluster.list_watch import GONE, ListWatch, Scope
 from joulie.cluster.observer import ClusterObserver
-from joulie.cluster.port import Change, ClusterError, Decode
+from joulie.cluster.port import Change, ClusterError, Decode, SilenceError
 
 T = TypeVar("T")
 
@@ -45,6 +49,8 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._ledger = Ledger(decode)
         self._version = ""  # "": to be listed
+        self._latest = 0  # version that was ever heard of in this history
+        self._heard = False  # anything on this watch
 
     async def batches(self) -> AsyncGenerator[Sequence[Change[T]], None]:
         """Changes for ever, as the port promises."""
@@ -71,11 +77,14 @@ class Reflector(Generic[T]):
         while True:
             page = await self._server.list_page(self._scope, token)
             self._observer.contact(self._scope.resource)
+            if pages == 0 and self._has_gone_back(page.resource_version):
+                self._ledger.doubt()
+                self._latest = 0
             pages, total, token = pages + 1, total + len(page.items), page.continue_token
             changes = self._ledger.take_page(page.items)
             if not token:
                 changes += self._ledger.end_list()
-                self._version = page.resource_version
+                self._know(page.resource_version)
                 self._observer.listed(self._scope.resource, total, pages)
             if changes:
                 yield changes
@@ -83,17 +92,29 @@ class Reflector(Generic[T]):
                 return
 
     async def _follow(self) -> AsyncGenerator[Sequence[Change[T]], None]:
+        self._heard = False
         async with aclosing(self._server.watch_from(self._scope, self._version)) as watch:
             async for events in watch:
+                self._heard = True
                 self._observer.contact(self._scope.resource)
                 changes, version, fault = self._ledger.take_events(events)
-                self._version = version or self._version
+                if version and self._has_gone_back(version):
+                    self._version = ""
+                    raise ClusterError(f"versions went back from {self._latest} to {version}: all is listed again")
+                self._know(version or self._version)
                 if fault:
                     self._version = ""  # what was in that event can only be had by listing
                 if changes:
                     yield changes
                 if fault:
                     raise ClusterError(f"an event that cannot be read: {fault}")
+
+    def _know(self, version: str) -> None:
+        self._version, self._latest = version, max(self._latest, version_number(version))
+
+    def _has_gone_back(self, version: str) -> bool:
+        """Whether this is another history than the one that was heard so far."""
+        return 0 < version_number(version) < self._latest
 
     async def _before_next_try(self, error: ClusterError | None, lasted_s: float) -> None:
         """Waits after anything but a good long watch: a server that ends each at once must not be hammered."""
@@ -106,7 +127,7 @@ class Reflector(Generic[T]):
         if error is None:
             self._observer.reconnected(self._scope.resource, f"ended by the server after {lasted_s:.1f} s")
         else:
-            if error.status == GONE:
+            if error.status == GONE or (isinstance(error, SilenceError) and not self._heard):
                 self._version = ""
             self._observer.failed(self._scope.resource, str(error), wait_s)
         try:

@@ -54,10 +54,7 @@ def decode_hardware(data: bytes) -> NodeHardware:
 
 def decode_twin(data: bytes) -> NodeTwin:
     twin = _typed(data, _TWIN, NodeTwin)
-    wire.check_name(twin.metadata.name)
-    wire.check_name(twin.node, "spec.nodeName")
-    if twin.node != twin.metadata.name:  # it would be a second twin of that node
-        raise ValueError(f"spec.nodeName: {twin.node} is not the name of the object")
+    wire.check_twin(twin)
     return twin
 
 

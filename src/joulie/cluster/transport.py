@@ -16,7 +16,7 @@ import aiohttp
 from joulie.cluster import lines
 from joulie.cluster.credentials import Credentials
 from joulie.cluster.fence import fenced
-from joulie.cluster.port import ClusterError, MaySend
+from joulie.cluster.port import ClusterError, MaySend, SilenceError
 from joulie.cluster.refusal import one_line, raise_refusal, read_status
 
 JSON = "application/json"
@@ -85,7 +85,7 @@ class Transport:
     async def stream(
         self, path: str, query: Mapping[str, str], *, idle_s: float
     ) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
-        """An answer without end, in pieces as they arrive; ClusterError when nothing has come for too long.
+        """An answer without end, in pieces as they arrive; SilenceError when nothing has come for too long.
 
         Where pieces take long to be dealt with, what comes meanwhile stays with the kernel and is then read at once:
         whoever lets hundreds of small pieces come together pays for one.
@@ -142,7 +142,8 @@ class Transport:
                     self._deadlines.add(deadline)
                     deadline.reschedule(now_s() + idle_s)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            self._no_answer("GET", path, error, idle_s)
+            kind = SilenceError if isinstance(error, TimeoutError) else ClusterError
+            self._no_answer("GET", path, error, idle_s, kind)
 
     async def _rest(self, path: str, response: aiohttp.ClientResponse) -> bytes:
         try:
@@ -188,7 +189,9 @@ class Transport:
             options["proxy"] = self._credentials.proxy
         return options
 
-    def _no_answer(self, method: str, path: str, error: Exception, deadline_s: float) -> NoReturn:
+    def _no_answer(
+        self, method: str, path: str, error: Exception, deadline_s: float, kind: type[ClusterError] = ClusterError
+    ) -> NoReturn:
         if self._closed:
             reason = "the connection was closed"
         elif isinstance(error, aiohttp.ServerTimeoutError):
@@ -199,7 +202,7 @@ class Transport:
             reason = f"the server's certificate is not trusted: {error}"
         else:
             reason = f"{error}" or type(error).__name__
-        raise ClusterError(one_line(f"{method} {self._credentials.url}{path}: {reason}")) from None
+        raise kind(one_line(f"{method} {self._credentials.url}{path}: {reason}")) from None
 
     def _refused(self, method: str, path: str, response: aiohttp.ClientResponse, data: bytes) -> NoReturn:
         if response.status == _UNAUTHORIZED:

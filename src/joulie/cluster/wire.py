@@ -9,7 +9,7 @@ from functools import lru_cache
 from sys import intern
 
 from joulie.control.demand import CPU, demand
-from joulie.model.api import NodePowerProfile
+from joulie.model.api import NodePowerProfile, NodeTwin
 from joulie.model.kubernetes import NodeObject, NodeStatus, PodObject, PodSpec, PodStatus
 from joulie.model.names import AMD_GPU, NVIDIA_GPU, PERFORMANCE, STANDARD, WORKLOAD_CLASS_ANNOTATION
 from joulie.model.quantity import parse_quantity
@@ -26,6 +26,14 @@ _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 _NOT_IN_A_NAME = frozenset(" /%")
 
 Terms = tuple[tuple[Requirement, ...], ...]
+
+
+def check_twin(twin: NodeTwin) -> None:
+    """A twin bears the name of its node: else it would be a second one of that."""
+    check_name(twin.metadata.name)
+    check_name(twin.node, "spec.nodeName")
+    if twin.node != twin.metadata.name:
+        raise ValueError(f"spec.nodeName: {twin.node} is not the name of the object")
 
 
 def check_name(name: str, path: str = "metadata.name") -> None:

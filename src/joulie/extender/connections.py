@@ -10,6 +10,7 @@ from aiohttp import web
 from joulie.extender.requests import one_line
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+OnRefused = Callable[[int], None]  # told the status
 
 _SLOW_LINE = b"the request's head did not arrive in time\n"
 _SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
@@ -21,19 +22,21 @@ _SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Leng
 class PunctualServer(web.Server):
     """A server whose connections must begin with a request before long."""
 
-    def __init__(self, handler: Handler, *, head_timeout_s: float, **options: object) -> None:
+    def __init__(self, handler: Handler, on_refused: OnRefused, *, head_timeout_s: float, **options: object) -> None:
         super().__init__(handler, **options)  # type: ignore[arg-type]
-        self._head_timeout_s, self._options = head_timeout_s, options
+        self._on_refused, self._head_timeout_s, self._options = on_refused, head_timeout_s, options
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._head_timeout_s, loop=asyncio.get_running_loop(), **self._options)
+        loop = asyncio.get_running_loop()
+        return _Connection(self, self._on_refused, self._head_timeout_s, loop=loop, **self._options)
 
 
 class _Connection(web.RequestHandler):
     """One line for what is not HTTP, and an end to those that send a request's head byte by byte."""
 
-    def __init__(self, server: web.Server, head_timeout_s: float, **options: object) -> None:
+    def __init__(self, server: web.Server, on_refused: OnRefused, head_timeout_s: float, **options: object) -> None:
         super().__init__(server, **options)  # type: ignore[arg-type]
+        self._on_refused = on_refused
         self._head_timeout_s = head_timeout_s
         self._head_due: asyncio.TimerHandle | None = None
 
@@ -60,6 +63,7 @@ class _Connection(web.RequestHandler):
             self._head_due.cancel()
 
     def _too_slow(self) -> None:
+        self._on_refused(408)
         if self.transport is not None:
             self.transport.write(_SLOW_HEAD)
         self.force_close()
@@ -71,6 +75,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
+        self._on_refused(status)
         response = web.Response(status=status, text=one_line(message or str(exc or "not understood"), 200) + "\n")
         response.force_close()
         return response

@@ -42,12 +42,16 @@ def scores_json(board: ScoreBoard, pod: Pod, scores: Sequence[NodeScore]) -> dic
     return shown
 
 
-def scores_table(pod: Pod, scores: Sequence[NodeScore]) -> Iterator[str]:
+def scores_table(board: ScoreBoard, pod: Pod, scores: Sequence[NodeScore]) -> Iterator[str]:
     """The same for people: the best first, refused nodes last."""
+    columns = _COLUMNS
+    if board.columns.expected_w.any():
+        expected = ("EXPECTED W", lambda scored: f"{board.columns.expected_w[board.index[scored.node]]:.1f}")
+        columns = (*_COLUMNS[:-1], expected, _COLUMNS[-1])
     yield f"{pod.namespace}/{pod.name}: {pod.workload_class}, {pod.cpu_cores:g} cores, {pod.gpus:g} GPUs\n"
     ranked = sorted(scores, key=lambda scored: (not scored.feasible, -scored.score, scored.node))
-    rows = [[show(scored) for _, show in _COLUMNS] for scored in ranked]
-    yield from _aligned([[title for title, _ in _COLUMNS], *rows])
+    rows = [[show(scored) for _, show in columns] for scored in ranked]
+    yield from _aligned([[title for title, _ in columns], *rows])
 
 
 def state_json(board: ScoreBoard, marginal: MarginalSettings, now_s: float) -> dict[str, Any]:

@@ -20,8 +20,10 @@ class _VictimPod(Struct):
 
 
 class _Victims(Struct):
-    pods: list[_VictimPod] | None = field(name="Pods", default=None)
-    violations: int = field(name="NumPDBViolations", default=0)
+    pods_capital: list[_VictimPod] | None = field(name="Pods", default=None)
+    pods_lower: list[_VictimPod] | None = field(name="pods", default=None)
+    violations_capital: int = field(name="NumPDBViolations", default=0)
+    violations_lower: int = field(name="numPDBViolations", default=0)
 
 
 class _Body(Struct):
@@ -53,5 +55,6 @@ def read_preemption(body: bytes) -> tuple[Pod, dict[str, Raw]]:
 
 
 def _by_uid(victims: _Victims) -> Raw:
-    pods = [{"UID": pod.metadata.uid} for pod in victims.pods or ()]
-    return Raw(msgspec.json.encode({"Pods": pods, "NumPDBViolations": victims.violations}))
+    pods = [{"UID": pod.metadata.uid} for pod in victims.pods_capital or victims.pods_lower or ()]
+    violations = victims.violations_capital or victims.violations_lower
+    return Raw(msgspec.json.encode({"Pods": pods, "NumPDBViolations": violations}))

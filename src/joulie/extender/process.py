@@ -122,7 +122,8 @@ async def run(
 async def _part(extender: Extender, runners: Sequence[web.ServerRunner]) -> None:
     """Nobody new is let in, what has begun is answered, and then the connections end."""
     await asyncio.gather(*(site.stop() for runner in runners for site in runner.sites))
-    await extender.service.finish(FINISH_S)
+    servers = [runner.server for runner in runners if runner.server is not None]
+    await extender.service.finish(lambda: any(server.connections for server in servers), FINISH_S)
     await asyncio.gather(*(runner.cleanup() for runner in runners))
 
 

@@ -6,10 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
 
 import msgspec
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
 from joulie.extender import debug
 from joulie.extender.answers import Answers, Scored
@@ -27,6 +26,7 @@ READ_AHEAD_BYTES = 4 << 20  # else reading pauses and goes on for each quarter o
 JSON, TEXT = "application/json", "text/plain"
 PAGE_PAUSE_S = 0.001  # a scrape may take its time, a request meets one piece of it or two
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+PARTING_S = 1.0  # a scheduler that is busy asks more often
 IDLE_S = 75.0  # kube-scheduler keeps idle connections for 90 s; one that sends nothing is closed before
 _SILENT = logging.getLogger("joulie.extender.http")
 _SILENT.addHandler(logging.NullHandler())
@@ -68,6 +68,7 @@ class Service:
         """For a runner: no router, no middleware, no log."""
         return PunctualServer(
             self.handle,
+            self._count_refusal,
             access_log=None,
             logger=_SILENT,
             keepalive_timeout=IDLE_S,
@@ -87,13 +88,16 @@ class Service:
             answer.force_close()
         return answer
 
-    async def finish(self, within_s: float) -> None:
-        """Answer what has begun and part with each client after its answer; what takes longer is left."""
+    async def finish(self, connected: Callable[[], bool], within_s: float) -> None:
+        """Answer what has begun and part with each client after its answer; what takes longer is left.
+
+        A client that asks on a kept connection gets a last answer if it asks soon, which tells it to go elsewhere.
+        """
         self._ending = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while self._begun:
-                    await asyncio.sleep(0.01)
+        loop = asyncio.get_running_loop()
+        asking_s, ending_s = (loop.time() + wait_s for wait_s in (PARTING_S, within_s))
+        while loop.time() < (ending_s if self._begun else asking_s) and connected():
+            await asyncio.sleep(0.01)
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         path, method = request.path, request.method
@@ -167,7 +171,10 @@ class Service:
     async def _debug(self, request: web.BaseRequest) -> web.Response:
         board, now_s = self._state.board, self._now_s()
         self._expected.expire(now_s)
-        wants_table = request.query.get("format") == "table" or TEXT in request.headers.get("Accept", "")
+        form = request.query.get("format", "table" if TEXT in request.headers.get("Accept", "") else "json")
+        if form not in ("table", "json"):
+            raise BadRequestError(f"format={one_line(form, 80)}: table or json")
+        wants_table = form == "table"
         if request.method == "POST":
             pod = read_pod(await self._body(request), "Pod")
         elif "pod" in request.query:
@@ -181,7 +188,7 @@ class Service:
             return _text(debug.state_table(state)) if wants_table else _json(msgspec.json.encode(state))
         scores = debug.scores_of(board, pod, now_s)
         if wants_table:
-            return _text(debug.scores_table(pod, scores))
+            return _text(debug.scores_table(board, pod, scores))
         return _json(msgspec.json.encode(debug.scores_json(board, pod, scores)))
 
     async def _healthz(self, _: web.BaseRequest) -> web.Response:
@@ -206,7 +213,9 @@ class Service:
         largest = self._settings.max_request_bytes
         if (request.content_length or 0) > largest:
             raise _TooLargeError
-        if "Expect" in request.headers:  # curl waits for this before it sends a large body
+        if coding := request.headers.get("Content-Encoding"):
+            raise BadRequestError(f"Content-Encoding {one_line(coding, 80)} is not read: send the body as it is")
+        if request.headers.get("Expect") == "100-continue" and request.version > HttpVersion10:  # curl waits for it
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         if request.content.is_eof():  # small ones have arrived as a whole
@@ -225,8 +234,11 @@ class Service:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _refuse(self, status: int, reason: str) -> web.Response:
-        self._metrics.refused.labels(str(status)).inc()
+        self._count_refusal(status)
         return web.Response(status=status, text=reason + "\n")
+
+    def _count_refusal(self, status: int) -> None:
+        self._metrics.refused.labels(str(status)).inc()
 
 
 class _NotReadyError(Exception):

@@ -15,12 +15,13 @@ VARIABLES = ("EXTENDER_TLS_CERT_FILE", "EXTENDER_TLS_KEY_FILE")
 
 
 class Certificate:
-    """A TLS context and the files that it was read from."""
+    """A TLS context for all connections and the files whose certificate it shows, each connection the latest."""
 
     def __init__(self, cert_file: str, key_file: str) -> None:
         self._files = (Path(cert_file), Path(key_file))
         self._log = Log("extender")
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.sni_callback = self._show
         self._seen = self._looks()
         for variable, path in zip(VARIABLES, self._files, strict=True):
             try:
@@ -28,7 +29,7 @@ class Certificate:
             except OSError as error:
                 raise InputError(f"{variable}={str(path)!r} cannot be read: {_reason(error)}") from None
         try:
-            self._load()
+            self._latest = self._load()
         except (OSError, ssl.SSLError) as error:
             both = " and ".join(f"{name}={str(path)!r}" for name, path in zip(VARIABLES, self._files, strict=True))
             raise InputError(f"{both} cannot be used: {_reason(error)}") from None
@@ -42,16 +43,21 @@ class Certificate:
                 continue
             self._seen = looks
             try:
-                self._load()
+                self._latest = self._load()
             except (OSError, ssl.SSLError) as error:
                 self._log.warning("new certificate cannot be used, the old one stays", reason=_reason(error))
             else:
                 self._log.info("new certificate taken")
 
-    def _load(self) -> None:
-        """Tried on a context of its own first: one that fails halfway would leave a certificate without its key."""
-        for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
-            context.load_cert_chain(*self._files, password=_no_password)
+    def _load(self) -> ssl.SSLContext:
+        """In a context of its own: one keeps a certificate for each type of key, and might go on showing an older."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*self._files, password=_no_password)
+        return context
+
+    def _show(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Called for every connection, also for one that names no server."""
+        connection.context = self._latest
 
     def _looks(self) -> list[tuple[int, int, int]]:
         """What changes when a file is written or, as Kubernetes does it, a link is turned to another file."""

@@ -71,8 +71,9 @@ class ClusterState:
                     self._forget(resource, key)
                     objects.pop(key, None)
                     self.broken.found(resource, key, reason)
-                case Synced():
+                case Synced():  # what an answer told before was told now, or belongs to another history
                     self._synced.add(resource)
+                    self._answered = {known: it for known, it in self._answered.items() if known[0] != resource}
 
     def written(self, resource: Resource, key: str, body: bytes) -> None:
         """The answer to a write of ours, unless the watch has told of it, or of something newer, already.
