@@ -158,6 +158,16 @@ def test_a_server_that_is_not_there_yet_is_waited_for() -> None:
     run(scenario())
 
 
+def test_a_kind_that_the_cluster_does_not_have_is_said_with_the_next_step() -> None:
+    async def scenario() -> None:
+        async with scene(lists=[raw(b"404 page not found\n", 404), page()], watches=[]) as s:
+            await s.reader.synced()
+            reason, _ = s.notes.failures[0]
+            assert "404 Not Found; the cluster has no kind Node: joulie crds | kubectl apply -f -" in reason
+
+    run(scenario())
+
+
 # Watches
 
 

@@ -99,6 +99,15 @@ def test_without_a_pod_it_shows_what_every_score_starts_from() -> None:
     scenario(story())
 
 
+def test_another_format_is_refused_with_those_that_there_are() -> None:
+    async def story() -> None:
+        async with serving(made()) as asker:
+            answer = await asker.get("/debug/scoring?format=xml")
+            assert (answer.status, answer.line) == (400, "format=xml: table or json")
+
+    scenario(story())
+
+
 @pytest.mark.parametrize("path", ["/debug/scoring", "/debug/scoring?format=table"])
 def test_an_empty_cluster_is_shown_too(path: str) -> None:
     async def story() -> None:

@@ -19,7 +19,7 @@ from joulie.model.api import NodeTwinStatus
 from joulie.model.rfc3339 import format_time
 from joulie.model.snapshot import Node
 from tests.core.building import NOW
-from tests.extender_shell.asking import Asker, load_objects, made, scenario, serving
+from tests.extender_shell.asking import Asker, load_objects, made, raw, scenario, serving
 from tests.extender_shell.wire_objects import node, pod, twin
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -91,6 +91,18 @@ def test_it_has_the_series_of_the_specification() -> None:
         assert _of(series, prefix + "stale_twin_data") == {("a",): 0, ("eco",): 0, ("old",): 1, ("bare",): 1}
         assert series[prefix + "refused_requests_total", (("code", "400"),)] == 1
         assert series[prefix + "preempt_requests_total", ()] == 1
+
+    scenario(story())
+
+
+def test_what_never_reaches_a_handler_is_counted_as_refused() -> None:
+    async def story() -> None:
+        async with serving(made({"EXTENDER_REQUEST_TIMEOUT": "10ms"})) as asker:
+            for garbage in (b"GARBAGE\r\n\r\n", b"POST /filter HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
+                assert b" 400 Bad Request" in await raw(asker.port, garbage)
+            assert b" 408 Request Timeout" in await raw(asker.port, b"POST /fil")  # and never more
+            series = await _page(asker)
+        assert _of(series, "joulie_scheduler_refused_requests_total") == {("400",): 2, ("408",): 1}
 
     scenario(story())
 

@@ -139,7 +139,7 @@ def test_one_with_a_key_of_another_type_takes_the_place_of_the_old_one(tmp_path:
                 for taken, turn in enumerate(turns, start=1):
                     _rename(served_from, turn)
                     expected = _serial(served_from.server)
-                    await until(lambda taken=taken: len(lines.saying(TAKEN)) >= taken)  # type: ignore[misc]
+                    await until(lambda taken=taken: len(lines.saying(TAKEN)) >= taken)
                     for name in (None, "localhost"):
                         assert await _seen(served.port, name) == expected
 

@@ -15,7 +15,7 @@ from joulie.cluster.credentials import Credentials
 from joulie.cluster.events import LineSplitter, read_events
 from joulie.cluster.list_watch import Event, Page, Scope
 from joulie.cluster.observer import ClusterObserver
-from joulie.cluster.port import Change, ClusterError, ConflictError, Decode, MaySend, Resource
+from joulie.cluster.port import Change, ClusterError, ConflictError, Decode, MaySend, NotFoundError, Resource
 from joulie.cluster.reflector import Reflector
 from joulie.cluster.transport import MERGE_PATCH, Transport
 
@@ -141,7 +141,11 @@ class KubernetesCluster:
         if continue_token:
             query["continue"] = continue_token
         path = scope.resource.path()
-        data = await self._call("list", scope.resource, "GET", path, query=query, timeout_s=LIST_TIMEOUT_S)
+        try:
+            data = await self._call("list", scope.resource, "GET", path, query=query, timeout_s=LIST_TIMEOUT_S)
+        except NotFoundError as error:
+            unknown = f"the cluster has no kind {scope.resource.kind}: joulie crds | kubectl apply -f -"
+            raise ClusterError(f"{error}; {unknown}", status=error.status) from None
         try:
             return read_page(data)
         except ValueError as error:
