@@ -11,11 +11,11 @@ import click
 from experiments.gallery_numbers import files, kept_of, write_kept
 from experiments.gallery_page import PAGE, page_with_results, what_does_not_follow
 from joulie.cli.lab_extra import Bars, results_folder
+from joulie.lab.children import Children
 from joulie.lab.digests import git_commit
 from joulie.lab.experiment import Experiment, read_experiment
 from joulie.lab.store import load_results
 from joulie.lab.sweep import comparisons, sweep
-from joulie.lab.working import Children
 
 
 def main(argv: Sequence[str] | None = None) -> int:

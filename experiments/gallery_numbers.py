@@ -19,7 +19,6 @@ from msgspec import Struct
 from joulie.lab.compare import Comparison, Entry, compare
 from joulie.lab.experiment import CATALOGUE, Case, Experiment, read_experiment
 from joulie.lab.measures import Measures
-from joulie.lab.own_code import source_of
 from joulie.lab.performing import perform
 from joulie.lab.store import Provenance, Results
 
@@ -132,9 +131,8 @@ def asked_for(experiment: Experiment) -> str:
 
 
 def _named_files(case: Case) -> list[Path]:
-    own = source_of(case.setup.policy.name, case.folder)
     catalogue = case.setup.settings.get(CATALOGUE)
-    return [*([own] if own else []), *([Path(str(catalogue))] if catalogue else [])]
+    return [*(Path(module.file) for module in case.own.values()), *([Path(str(catalogue))] if catalogue else [])]
 
 
 def _content(path: Path) -> str:

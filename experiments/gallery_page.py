@@ -32,7 +32,7 @@ def what_does_not_follow(path: Path) -> list[str]:
     """Claims of the experiment that its kept numbers do not bear out, a line each; empty: they all do."""
     experiment = read_experiment(path)
     made = comparisons_of(read_kept(path), experiment.baseline)
-    there = _printed(made)
+    there = _printed(made, experiment)
     wrong = [f"{path.name}: {broken}" for broken in broken_claims(experiment.claims, made)]
     if not experiment.claims or not experiment.claim:
         wrong.append(f"{path.name}: claims nothing, in words (claim) and in numbers (claims)")
@@ -54,14 +54,19 @@ def _section(path: Path, kept: Kept) -> str:
 
 
 def _facet(made: Comparison, experiment: Experiment) -> str:
-    measures = list(dict.fromkeys([*ALWAYS, *(claim.measure for claim in experiment.claims)]))
-    measures = [name for name in measures if name in made.variants[0].estimates]
+    measures = _shown(made, experiment)
     head = ["variant", *(_heading(name) for name in measures)]
     rows = [[one.name, *(_cell(one, name) for name in measures)] for one in made.variants]
     lines = [_row(head), _row(["---"] * len(head)), *(_row(row) for row in rows)]
     told = [f"- {one.verdict}" for one in made.variants[1:]]
     title = [f"`{made.facet}`\n"] if made.facet else []
     return "\n".join([*title, *lines, "", *told, ""])
+
+
+def _shown(made: Comparison, experiment: Experiment) -> list[str]:
+    """The measures of the table: what is always asked for, and what something is claimed about."""
+    measures = dict.fromkeys([*ALWAYS, *(claim.measure for claim in experiment.claims)])
+    return [name for name in measures if name in made.variants[0].estimates]
 
 
 def _heading(name: str) -> str:
@@ -88,13 +93,13 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _printed(made: Sequence[Comparison]) -> set[str]:
-    """Every number that the comparisons show, as they show it."""
+def _printed(made: Sequence[Comparison], experiment: Experiment) -> set[str]:
+    """Every number in the tables of the page, as it stands there; ends of intervals would bear out too much."""
     found: set[str] = set()
-    for variant in (one for comparison in made for one in comparison.variants):
-        for name, estimate in variant.estimates.items():
-            found.add(f"{estimate.mean:,.{KNOWN[name].digits}f}")
-        for difference in variant.differences.values():
-            ends = (difference.relative_pct, difference.relative_low_pct, difference.relative_high_pct)
-            found |= {f"{abs(value):,.1f}" for value in ends if value is not None}
+    for comparison in made:
+        for variant in comparison.variants:
+            for name in _shown(comparison, experiment):
+                found.add(f"{variant.estimates[name].mean:,.{KNOWN[name].digits}f}")
+                change = variant.differences[name].relative_pct if name in variant.differences else None
+                found |= set() if change is None else {f"{abs(change):.1f}"}
     return found

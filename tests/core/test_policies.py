@@ -179,9 +179,12 @@ class TestContract:
             pytest.param({"a": ("turbo", "why")}, "gave profile 'turbo' for node a", id="invents a profile"),
             pytest.param({"a": ("draining", "why")}, "gave profile 'draining' for node a", id="a state is no profile"),
             pytest.param({"a": ("e\nco", "why")}, "gave profile 'e\\nco' for node a", id="two lines"),
-            pytest.param({"a": "eco"}, "failed: TypeError: ", id="no reason"),
-            pytest.param({"a": None}, "failed: TypeError: ", id="a choice of nothing"),
-            pytest.param(None, "failed: AttributeError: ", id="answers nothing"),
+            pytest.param({"a": "eco"}, "returned 'eco' for node a: expected a Choice, as in", id="no reason"),
+            pytest.param({"a": ("eco",)}, "returned ('eco',) for node a: expected a Choice", id="half a choice"),
+            pytest.param({"a": None}, "gave no choice for node a: ", id="a choice of nothing"),
+            pytest.param({"a": ([], "why")}, "gave profile [] for node a", id="a profile that is no word"),
+            pytest.param(None, "returned None: expected a Choice for each node, by name", id="answers nothing"),
+            pytest.param(["eco"], "returned ['eco']: expected a Choice for each node, by name", id="a list"),
         ],
     )
     def test_a_policy_that_breaks_it_is_named_in_one_line(self, answer: Any, complaint: str) -> None:

@@ -97,6 +97,7 @@ def made_outcome(
         nodes=("node-00000",),
         series=series,
         counted=replace(base, **counted),
+        awake_s=np.zeros(1),
     )
 
 
@@ -112,6 +113,8 @@ def made_measures(facility_kwh: float = 100.0, slowdown_p99: float = 2.0, **give
         "kwh_per_1000_device_hours": facility_kwh,
         "pue": 1.25,
         "idle_kw": 2.0,
+        "settling_kwh": 0.0,
+        "settling_gpu_nodes_kwh": 0.0,
         "metered_h": 10.0,
         "slowdown_p99": slowdown_p99,
         "performance_slowdown_p50": None,

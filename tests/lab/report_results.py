@@ -96,6 +96,7 @@ def made_up(case: Case, run: Planned, effect: Effect) -> Finished:
         nodes=("node-0",),
         series=series,
         counted=_counted(it_w),
+        awake_s=np.zeros(1),
     )
     measures = measure(
         outcome, fastest_s=jobs.reference_s, idle=Idle(4_000.0, 1_000.0), bound_j=0.6 * 20_000.0 * HOURS * 3600

@@ -109,6 +109,20 @@ def test_whoever_is_done_earlier_idles_on_until_the_other_is_done() -> None:
     )
 
 
+def test_where_nodes_sleep_each_run_counts_until_they_do() -> None:
+    """Else one that keeps nodes up at its end would have them for nothing."""
+    given = {"idle_kw": 3.0, "settling_kwh": 5.0, "settling_gpu_nodes_kwh": 0.0}
+    quick = {seed: made_measures(100.0, metered_h=8.0, **given) for seed in range(6)}
+    slow = {seed: made_measures(104.0, metered_h=10.0, **given | {"settling_kwh": 1.0}) for seed in range(6)}
+
+    made = compare({"quick": entries(quick), "slow": entries(slow)}, "quick")
+    found = made.variants[1].differences["facility_kwh"]
+
+    assert found.baseline == pytest.approx(100.0 + 2 * 3.0 + 5.0)
+    assert found.variant == pytest.approx(104.0 + 1.0)
+    assert made.notes[0].endswith("until the other is done and empty nodes sleep")
+
+
 def test_a_variant_that_takes_long_changes_nothing_about_the_others() -> None:
     slow = entries({seed: made_measures(150, metered_h=50.0) for seed in SEEDS})
     alone = two(runs(100, stream=1), runs(97, stream=2)).variants[1].differences["facility_kwh"]

@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joulie.lab.engine import simulate
+from joulie.lab.engine import Observer, Simulation, simulate
 from joulie.lab.experiment import Case
 from joulie.lab.explaining import explain
+from joulie.lab.moments import Moment, moment_of
 from joulie.lab.setup import ClusterSetup, NodeGroup, QueueSetup, RunSetup
 from joulie.lab.trace_reading import jobs_of
 from joulie.lab.trace_setup import TraceSetup
+from joulie.lab.world import World
 from tests.cli_runner import joulie
+from tests.lab.pods import table
 
 FILE = """
 question = "Who waits?"
@@ -74,6 +77,61 @@ def test_people_get_a_story_for_any_job(file: Path, variant: str) -> None:
     assert done.code == 0, done.err
     assert "when it was placed" in done.out
     assert "chosen" in done.out
+
+
+def _by_hand(tmp_path: Path, jobs: list[dict[str, object]], rest: str) -> Path:
+    (tmp_path / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
+    file = tmp_path / "by_hand.toml"
+    file.write_text(f'seeds = 1\nscheduler = "most"\n[trace]\nfile = "jobs.jsonl"\n{rest}')
+    return file
+
+
+def _job(name: str, at_s: float, cores: int, seconds: float, sensitivity: float = 1.0) -> dict[str, object]:
+    return {
+        "type": "job",
+        "jobId": name,
+        "submitTimeOffsetSec": at_s,
+        "podTemplate": {"requests": {"cpu": str(cores)}},
+        "work": {"cpuUnits": cores * seconds},
+        "sensitivity": {"cpu": sensitivity},
+    }
+
+
+def test_what_caps_cost_is_said_and_a_backfilled_job_is_not_promised_to_delay_nobody(tmp_path: Path) -> None:
+    """Under a cap the small one runs on for longer than anybody could expect, and the first in the queue waits."""
+    jobs = [_job("big", 0, 150, 4000, sensitivity=0.0), _job("head", 10, 192, 500), _job("small", 20, 42, 3900)]
+    capped = '[cluster]\nnodes = [{ count = 1 }]\n[policy]\nname = "uniform"\ncpu_cap_pct = 50\n'
+    file = _by_hand(tmp_path, jobs, capped)
+    done = joulie("lab", "explain", str(file), "small")
+    assert done.code == 0, done.err
+    told = _told(file, "small", "as given")
+    longer_s = told["endS"] - told["startS"] - told["hereS"]  # type: ignore[operator]
+    assert told["hereS"] == pytest.approx(3900)
+    assert longer_s > 600
+    assert f"caps or heat made it run {longer_s / 60:.1f} min longer" in done.out
+    assert "as far as was known" in done.out
+
+
+def test_a_node_that_was_woken_for_it_is_shown(tmp_path: Path) -> None:
+    jobs = [_job("first", 0, 192, 60), _job("late", 20_000, 10, 60)]
+    file = _by_hand(tmp_path, jobs, "[cluster]\nnodes = [{ count = 2 }]\n[plant]\nsleep = true\n")
+    done = joulie("lab", "explain", str(file), "late")
+    assert "2 are switched off" in done.out
+    assert "woken for it" in done.out
+
+
+def test_all_nodes_of_a_gang_are_chosen() -> None:
+    case = Case("", "", RunSetup(cluster=ClusterSetup([NodeGroup(2)])), TraceSetup(hours=4))
+    pod = {"cores": 150.0, "cpu_units": 150.0 * 60, "cpu_utilisation": 1.0}
+    jobs = table([pod, pod], gang=True)
+    outcome = Simulation(case.setup, jobs, 1).run()
+    seen = list[Moment]()
+
+    def see(now_s: float, world: World) -> None:
+        seen.append(moment_of(now_s, world, 0, outcome.nodes, outcome.node))
+
+    Simulation(case.setup, jobs, 1, observer=Observer(placed=see, probe_job=0)).run()
+    assert [candidate.chosen for candidate in seen[0].best] == [True, True]
 
 
 @pytest.mark.parametrize(

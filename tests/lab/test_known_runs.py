@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from joulie.catalogue.lookup import Catalogue
 from joulie.lab.bound import lower_bound
+from joulie.lab.capacity import idle_power, kinds
 from joulie.lab.cluster import lab_cluster
 from joulie.lab.engine import simulate
 from joulie.lab.generating import generate
@@ -47,6 +49,22 @@ def test_a_run_of_one_node_against_a_calculation_by_hand() -> None:
     assert counted.compressor_energy_j == pytest.approx(15.4730 * 3600, rel=1e-4)
     facility_j = counted.it_energy_j + counted.fan_energy_j + counted.compressor_energy_j
     assert facility_j / counted.it_energy_j == pytest.approx(1.04397, rel=1e-5)
+
+
+def test_what_empty_nodes_take_until_they_sleep_is_what_a_longer_run_meters() -> None:
+    """Three nodes: one works for an hour, one for half of it, one never. A job of a second five hours later shows."""
+    plant = PlantSetup(sleep=True, sleep_after_s=2400.0)
+    setup = RunSetup(cluster=ClusterSetup([NodeGroup(3)]), scheduler="least", weather=STILL, plant=plant, record_s=600)
+    works = [{"cores": 192.0, "cpu_units": 192.0 * seconds, "cpu_utilisation": 0.5} for seconds in (3600.0, 1800.0)]
+    late = {"cores": 1.0, "cpu_units": 1.0, "submit_s": 5 * 3600.0}
+    short, long = simulate(setup, table(works), 1), simulate(setup, table([*works, late]), 1)
+    assert short.awake_s == pytest.approx([2400.0, 600.0, 0.0], abs=plant.step_s)
+    assert short.awake_s[2] == 0.0
+    settled = idle_power(kinds(setup.cluster, Catalogue()), setup, short.awake_s)
+    time_s = long.series["time_s"][long.series["time_s"] <= 5 * 3600.0]
+    metered_j = float(np.sum(np.diff(time_s, prepend=0.0) * long.series["it_w"][: len(time_s)]))
+    rest_s = time_s[-1] - short.counted.metered_s
+    assert short.counted.it_energy_j + settled.settling_j + settled.all_w * rest_s == pytest.approx(metered_j, rel=1e-9)
 
 
 def test_a_node_draws_its_published_specpower_watts_at_each_load() -> None:

@@ -101,12 +101,14 @@ def test_the_fastest_a_job_can_be_is_on_the_fastest_node_that_may_hold_it() -> N
 
 def test_idle_power_is_that_of_empty_nodes_or_of_sleeping_ones() -> None:
     groups = kinds(ClusterSetup([NodeGroup(10)]), Catalogue())
+    up_s = np.array([60.0] + [0.0] * 9)
 
-    awake = idle_power(groups, RunSetup())
-    asleep = idle_power(groups, RunSetup(plant=PlantSetup(sleep=True, sleep_w=12.0)))
+    awake = idle_power(groups, RunSetup(), up_s)
+    asleep = idle_power(groups, RunSetup(plant=PlantSetup(sleep=True, sleep_w=12.0)), up_s)
 
     assert awake.all_w == pytest.approx(10 * 128, rel=0.01), "the idle point of SPECpower, ten times"
     assert asleep.all_w == pytest.approx(120.0)
+    assert (awake.settling_j, asleep.settling_j) == pytest.approx((0.0, 60 * (awake.all_w / 10 - 12.0)))
     assert awake.gpu_nodes_w == 0.0
 
 

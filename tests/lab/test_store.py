@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import joulie
 from joulie.errors import InputError
-from joulie.lab.digests import jobs_digest, key_of, outcome_digest
-from joulie.lab.experiment import parse_experiment
+from joulie.lab.digests import code_files, jobs_digest, key_of, outcome_digest
 from joulie.lab.performing import Finished, files_of
 from joulie.lab.setup import RunSetup, WeatherSetup
 from joulie.lab.store import (
@@ -21,6 +22,7 @@ from joulie.lab.store import (
     write_index,
     write_run,
 )
+from joulie.lab.trace_philly import RUNTIMES
 from joulie.lab.trace_setup import TraceSetup
 from tests.lab.made import HOUR_S, jobs_table, made_measures, made_outcome, made_provenance
 
@@ -134,13 +136,33 @@ def test_the_key_of_a_run_sees_setup_work_seed_and_the_content_of_files(tmp_path
         key_of(setup, TraceSetup(), 1)
 
 
-def test_the_key_sees_code_that_somebody_wrote_beside_the_experiment(tmp_path: Path) -> None:
-    source = tmp_path / "my_ranking.py"
-    source.write_text("x = 1\n")
-    case = parse_experiment("scheduler = 'my_ranking:best'", "a.toml", tmp_path).cases[0]
-    key = case.key(1)
-    assert case.key(1) == key
+def test_the_key_sees_the_file_that_a_trace_has_beside_it(tmp_path: Path) -> None:
+    arrivals, run_times = tmp_path / "arrivals.csv", tmp_path / RUNTIMES
+    arrivals.write_text("vc,arrival_s,gpus\na,0,1\n")
+    run_times.write_text("runtime\n100\n")
+    key = key_of(RunSetup(), TraceSetup(file=str(arrivals)), 1)
+    assert key_of(RunSetup(), TraceSetup(file=str(arrivals)), 1) == key
 
-    source.write_text("x = 2\n")
+    run_times.write_text("runtime\n200\n")
 
-    assert case.key(1) != key
+    assert key_of(RunSetup(), TraceSetup(file=str(arrivals)), 1) != key
+    run_times.unlink()
+    with pytest.raises(InputError, match=rf"^trace\.file: .*{RUNTIMES}: cannot be read: No such file"):
+        key_of(RunSetup(), TraceSetup(file=str(arrivals)), 1)
+
+
+def test_the_key_sees_all_of_joulie_that_results_are_computed_with() -> None:
+    """Whatever the sources behind a key import is behind the key as well, but for what cannot change a result."""
+    without_results = {"__init__.py", "errors.py", "cluster/yaml_documents.py"}  # text in, the setup out
+    known = set(code_files()) | without_results
+    root = Path(joulie.__file__).parent
+    unseen = {
+        (name, imported)
+        for name, path in code_files().items()
+        for imported in re.findall(r"^\s*(?:from|import) joulie\.([\w.]+)", path.read_text(), re.MULTILINE)
+        for file in [imported.replace(".", "/")]
+        if not {f"{file}.py", f"{file}/__init__.py"} & known and (root / file.split("/", maxsplit=1)[0]).exists()
+    }
+    assert unseen == set()
+    assert {"sources/trend.py", "sources/facility.py", "plugins.py", "lab/engine.py"} <= known
+    assert not any(name.startswith("lab/report/") for name in known)

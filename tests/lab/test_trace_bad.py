@@ -212,8 +212,37 @@ MISFITS = {
             record(0, jobId="d", **GANG, **asking(cpu=31)),
             record(0, jobId="e", **GANG, **asking(cpu=30)),
         ],
+        3,
+        "podTemplate.requests.cpu: gang 'g' asks for 93 cores, more than the 64 that these pods may use",
+    ),
+    "a gang of more boards than there are": (
+        [
+            record(0, jobId="a", **GANG, **asking(cpu=4, gpu=3), **GPU),
+            record(0, jobId="b", **GANG, **asking(cpu=8, gpu=3), **GPU),
+            record(0, jobId="c", **GANG, **asking(cpu=8, gpu=4), **GPU),
+        ],
         1,
-        "podTemplate.requests.cpu: gang 'g' asks for more than all 448 cores",
+        "podTemplate.requests.nvidia.com/gpu: gang 'g' asks for 10 GPUs, more than the 8 that these pods may use",
+    ),
+    "a gang with too many large pods": (
+        [
+            record(0, jobId="s", **GANG, **asking(cpu=2)),
+            record(0, jobId="a", **GANG, **asking(cpu=100, gpu=1), **GPU),
+            record(0, jobId="b", **GANG, **asking(cpu=101, gpu=1), **GPU),
+            record(0, jobId="c", **GANG, **asking(cpu=102, gpu=1), **GPU),
+        ],
+        2,
+        "podTemplate.requests.cpu: gang 'g' has 3 pods of at least 100 cores, 1 GPU, more than the 2 that the empty",
+    ),
+    "a gang that cannot be packed": (
+        [
+            record(0, jobId="a", **GANG, **asking(cpu=8, gpu=2), **GPU),
+            record(0, jobId="b", **GANG, **asking(cpu=150, gpu=1), **GPU),
+            record(0, jobId="c", **GANG, **asking(cpu=150, gpu=1), **GPU),
+            record(0, jobId="d", **GANG, **asking(cpu=50, gpu=1), **GPU),
+        ],
+        1,
+        "podTemplate.requests.nvidia.com/gpu: gang 'g' has 4 pods that find no place all at once",
     ),
 }
 

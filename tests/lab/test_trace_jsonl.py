@@ -83,8 +83,8 @@ def tables(draw: st.DrawFn) -> JobTable:
         gpus=gpus,
         gpu_model=renumbered,
         performance=each(st.booleans(), pods, bool),
-        cpu_units=each(amounts, pods),
-        gpu_units=np.where(gpus > 0, each(st.floats(0, 1e9), pods), 0.0),
+        cpu_units=np.minimum(each(amounts, pods), cores * 3e8),  # within ten years
+        gpu_units=np.minimum(each(st.floats(0, 1e9), pods), gpus * 3e8),
         cpu_utilisation=each(shares, pods),
         gpu_utilisation=each(shares, pods),
         memory_intensity=each(shares, pods),

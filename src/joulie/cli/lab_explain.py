@@ -14,7 +14,10 @@ from joulie.cli.options import prints_result
 
 if TYPE_CHECKING:
     from joulie.cli.output import Output
-    from joulie.lab.explaining import Explained, Moment
+    from joulie.lab.explaining import Explained
+    from joulie.lab.moments import Moment
+
+LONGER = 1.001  # times what its nodes can do, to be worth a word
 
 _EPILOG = """\b
 Examples:
@@ -69,7 +72,9 @@ def _print(told: Explained, out: Output) -> None:
     say(f"  came at {_clock(told.submit_s)}, {_course(told)}")
     say(f"  on reference devices, uncapped, it would run {_span(told.uncapped_s)}")
     if not isnan(told.start_s):
-        say(f"  ran on {', '.join(dict.fromkeys(told.nodes))}")
+        say(f"  ran on {', '.join(dict.fromkeys(told.nodes))}; uncapped it would run {_span(told.here_s)} there")
+    if told.end_s - told.start_s > LONGER * told.here_s:
+        say(f"  caps or heat made it run {_span(told.end_s - told.start_s - told.here_s)} longer")
     if told.when_it_came is not None:
         say("\nwhen it came")
         _print_moment(told.when_it_came, say)
@@ -77,7 +82,10 @@ def _print(told: Explained, out: Output) -> None:
         say("\nwhen it was placed")
         _print_moment(told.when_it_was_placed, say)
         if told.passed_others:
-            say("  it passed the first in the queue, which could not start yet and was not delayed by it (backfill)")
+            say(
+                "  it passed the first in the queue, which could not start yet and, as far as was known, would not wait"
+            )
+            say("  for it (backfill)")
         _print_best(told, out)
 
 
@@ -112,7 +120,7 @@ def _print_best(told: Explained, out: Output) -> None:
         cells = [candidate.node, candidate.node_class, f"{candidate.free_cores:g}", str(candidate.free_gpus)]
         if scored:
             cells += [f"{candidate.points:.0f}", f"{candidate.headroom:.1f} %", f"{candidate.pod_w:.0f} W"]
-        table.add([*cells, "chosen" if candidate.chosen else ""])
+        table.add([*cells, "woken for it" if candidate.woken else "chosen" if candidate.chosen else ""])
     table.print(out.console())
     if not scored:
         out.tell(f"the scheduler {told.scheduler} ranks by what is free or by chance, not by the score")

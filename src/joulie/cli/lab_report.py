@@ -30,8 +30,8 @@ def command(place: Path, results: Path | None, short: bool, output: Path | None,
 
     FOLDER is where joulie lab sweep put them. On top stands the sentence that sums them up; below it tables to paste
     into a paper, plots with confidence intervals and the lower bound, and what it takes to run it all again. Results
-    that cannot be compared fairly are refused with the reason; claims of the experiment that do not follow from the
-    numbers are shown, and end with exit code 1.
+    that cannot be compared fairly, or that FILE no longer asks for, are refused with the reason; claims of the
+    experiment that do not follow from the numbers are shown, and end with exit code 1.
     """
     need_extra()
     from joulie.lab.experiment import read_experiment
@@ -39,8 +39,9 @@ def command(place: Path, results: Path | None, short: bool, output: Path | None,
     from joulie.lab.report.reading import material
     from joulie.lab.report.writing import write_report
 
-    folder = place if place.is_dir() else results_folder(read_experiment(place, short=short), results)
-    shown = material(folder, seed)
+    experiment = None if place.is_dir() else read_experiment(place, short=short)
+    folder = results_folder(experiment, results) if experiment else place
+    shown = material(folder, seed, experiment)
     target = output or folder / "report.html"
     write_report(shown, target)
     for facet in shown.facets:

@@ -64,6 +64,9 @@ def command(
     done = _perform(cases, chosen, file, out)
     for line in dict.fromkeys(line for run in done for line in run.provenance.remarks.splitlines()):
         click.echo(f"joulie: {line}", err=True)
+    for run in done:
+        for line in run.provenance.held.splitlines():
+            click.echo(f"joulie: {run.provenance.variant}: {line}", err=True)
     if keep is not None:
         _keep(keep, done, experiment.filename, experiment.text)
     if out.for_people:

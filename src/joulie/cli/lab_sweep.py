@@ -78,7 +78,8 @@ def command(
 
 
 def _workers(count: int | None, dask: str | None) -> Workers:
-    from joulie.lab.working import Children, Dask, here
+    from joulie.lab.children import Children
+    from joulie.lab.working import Dask, here
 
     if dask:
         return Dask(dask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from reprlib import repr as shortened
 
 from joulie.catalogue.lookup import Catalogue
 from joulie.control.caps import caps_as_written, pinned_caps, profile_caps, watts_left_out
@@ -120,17 +121,36 @@ def _view(
 def ask(policy: Policy, view: PolicyView) -> Mapping[str, Choice]:
     """The policy's plan, checked: a plug-in that leaves out a node or invents a profile must not reach hardware."""
     try:
-        plan = policy.plan(view).items()
-        choices = {name: choice if type(choice) is Choice else Choice(*choice) for name, choice in plan}
+        returned: object = policy.plan(view)
+        plan = dict(returned) if isinstance(returned, Mapping) else None
     except Exception as error:  # whatever a plug-in raises is its fault, and said in one line
         reason = " ".join(str(error).split())
         raise PluginError(f"policy {policy.name} failed: {type(error).__name__}: {reason}") from error
+    if plan is None:
+        raise PluginError(f"policy {policy.name} returned {_shown(returned)}: expected a Choice for each node, by name")
     for node in view.nodes:
-        choice = choices.get(node.name)
-        if choice is None or choice.profile not in (PERFORMANCE, ECO):
-            given = "no choice" if choice is None else f"profile {choice.profile!r}"
+        choice = plan.get(node.name)
+        if type(choice) is not Choice:
+            plan[node.name] = choice = _choice_of(policy, node.name, choice)
+        if choice.profile not in (PERFORMANCE, ECO):
+            given = f"profile {choice.profile!r}"
             raise PluginError(f"policy {policy.name} gave {given} for node {node.name}: expected performance or eco")
-    return choices
+    return plan
+
+
+def _choice_of(policy: Policy, node: str, given: object) -> Choice:
+    """A plain pair will do."""
+    if given is None:
+        raise PluginError(f"policy {policy.name} gave no choice for node {node}: expected performance or eco")
+    if not isinstance(given, tuple | list) or len(given) != len(Choice._fields):
+        wanted = 'a Choice, as in Choice("eco", "why")'
+        raise PluginError(f"policy {policy.name} returned {_shown(given)} for node {node}: expected {wanted}")
+    return Choice(*given)
+
+
+def _shown(value: object) -> str:
+    """In one short line, whatever it is."""
+    return " ".join(shortened(value).split())
 
 
 def _assignment(

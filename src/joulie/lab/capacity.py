@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,14 +48,16 @@ def kinds(cluster: ClusterSetup, catalogue: Catalogue) -> tuple[Kind, ...]:
     )
 
 
-def idle_power(groups: tuple[Kind, ...], setup: RunSetup) -> Idle:
-    """IT power once there is no work: at idle, or asleep where nodes may sleep."""
+def idle_power(groups: tuple[Kind, ...], setup: RunSetup, awake_s: Numbers) -> Idle:
+    """IT power once there is no work: at idle, or asleep where nodes may sleep, and what they take until they do."""
     fleet = Fleet([group.machine for group in groups])
     fleet.step(SETTLED_S, fleet.idle_load())
-    each_w = np.full(len(groups), setup.plant.sleep_w) if setup.plant.sleep else fleet.node_w
-    all_w = each_w * np.asarray([group.count for group in groups])
-    with_boards = np.asarray([group.machine.gpus > 0 for group in groups])
-    return Idle(float(np.sum(all_w)), float(np.sum(all_w[with_boards])))
+    of_node = np.repeat(np.arange(len(groups)), [group.count for group in groups])
+    idle_w = fleet.node_w[of_node]
+    rest_w = np.full(len(idle_w), setup.plant.sleep_w) if setup.plant.sleep else idle_w
+    settling_j = (idle_w - rest_w) * awake_s
+    with_boards = np.asarray([group.machine.gpus > 0 for group in groups])[of_node]
+    return Idle(*(float(np.sum(each[where])) for each in (rest_w, settling_j) for where in (slice(None), with_boards)))
 
 
 def fastest_s(jobs: JobTable, groups: tuple[Kind, ...], catalogue: Catalogue) -> Numbers:
@@ -75,7 +78,8 @@ def fastest_s(jobs: JobTable, groups: tuple[Kind, ...], catalogue: Catalogue) ->
 
 def loads(jobs: JobTable, cluster: ClusterSetup, groups: tuple[Kind, ...], catalogue: Catalogue) -> dict[str, float]:
     """Work over what the cluster can do of it while jobs arrive, by resource; boards also model by model, for the pods
-    that insist on one. Jobs that come all at once are a batch, which has no load.
+    that insist on one. Then what pods hold, where that is scarcer. Jobs that come all at once are a batch, which has no
+    load.
     """
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
     if span_s <= 0:
@@ -86,7 +90,43 @@ def loads(jobs: JobTable, cluster: ClusterSetup, groups: tuple[Kind, ...], catal
         able = span_s * sum(group.boards for group in groups if _is_model(group, model, catalogue))
         if units > 0:
             offered[f"{model} GPUs"] = units / able if able > 0 else np.inf
-    return offered
+    most = max(offered.values())
+    held = _held(jobs, groups, fastest_s(jobs, groups, catalogue), catalogue)
+    return offered | {name: share / span_s for name, share in held if share > most * span_s}
+
+
+def _held(
+    jobs: JobTable, groups: tuple[Kind, ...], shortest_s: Numbers, catalogue: Catalogue
+) -> Iterator[tuple[str, float]]:
+    """How long pods would hold all there is of something while jobs arrive, were each started at once.
+
+    What a pod holds is nobody else's until its job is done, whether it is used or not: a board keeps cores from others,
+    and two pods of more than half a node never share one.
+    """
+    held_s = np.minimum(shortest_s, jobs.submit_s[-1] - jobs.submit_s)[jobs.job_of_pod]
+    on_boards = jobs.gpus > 0
+    parts = [
+        ("nodes for CPU work", ~on_boards, [group for group in groups if group.takes_cpu_work]),
+        ("GPU nodes", on_boards, [group for group in groups if group.machine.gpus]),
+    ]
+    for place, model in enumerate(jobs.gpu_models):
+        there = [group for group in groups if _is_model(group, model, catalogue)]
+        parts.append((f"{model} nodes", on_boards & (jobs.gpu_model == place), there))
+    if all(group.takes_cpu_work for group in groups):
+        parts.append(("nodes", np.ones_like(on_boards), list(groups)))
+    for where, pods, there in parts:
+        counts = np.asarray([group.count for group in there])
+        for what, asked, having in (
+            ("cores", jobs.cores, np.asarray([group.machine.cpu.cores for group in there])),
+            ("GPUs", jobs.gpus, np.asarray([group.machine.gpus for group in there])),
+        ):
+            if there and having.any():
+                yield f"{what} of {where}", float(np.sum((asked * held_s)[pods]) / np.sum(counts * having))
+                large_s = held_s[pods & (asked > having.max() / 2)]
+                yield (
+                    f"{where}, where no two pods of more than half the {what} fit,",
+                    float(large_s.sum() / counts.sum()),
+                )
 
 
 def _may_run_on(jobs: JobTable, group: Kind, catalogue: Catalogue) -> Flags:

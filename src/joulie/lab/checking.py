@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from joulie import plugins
 from joulie.errors import InputError, SettingError
@@ -19,14 +20,34 @@ from joulie.lab.weather import COLDEST_C, HOTTEST_C
 from joulie.settings import COMPONENTS, ExtenderSettings, OperatorSettings, describe, load
 from joulie.sources.catalogue_file import read_catalogue
 
+DAY_S = 86_400
+LEAST_INTERVAL_S = 1.0  # between two decisions
+
 # Beyond these a run would mean nothing, or never end.
-_LIMITS: dict[str, tuple[float, float]] = {
+LIMITS: dict[str, tuple[float, float]] = {
+    "cluster.nodes.count": (1, MOST_NODES),
+    "cluster.nodes.sockets": (1, 64),
+    "cluster.nodes.gpus": (0, 64),
     "cluster.nodes_per_rack": (1, 10_000),
     "cluster.racks_per_zone": (1, 10_000),
     "weather.mean_c": (COLDEST_C, HOTTEST_C),
+    "weather.swing_c": (0, 40),
+    "weather.noise_c": (0, 20),
+    "weather.start_hour": (0, 24),
     "plant.step_s": (0.01, 3600),
+    "plant.cooling_spare": (0.01, 100),
+    "plant.sleep_after_s": (0, 366 * DAY_S),
+    "plant.sleep_w": (0, 1000),
+    "plant.wake_s": (0, DAY_S),
+    "plant.wake_energy_j": (0, 1e8),
+    "telemetry.lag_s": (0, DAY_S),
+    "telemetry.noise_pct": (0, 100),
     "queue.depth": (1, 1_000_000),
-    "record_s": (0.1, 366 * 86_400),
+    "queue.estimate_factor": (0.01, 10_000),
+    "policy.cpu_cap_pct": (1, 100),
+    "policy.gpu_cap_pct": (1, 100),
+    "record_s": (0.1, 366 * DAY_S),
+    "longest_factor": (1, 10_000),
 }
 
 
@@ -46,25 +67,27 @@ def check_setup(setup: RunSetup, place: str) -> None:
 
 def _check_numbers(setup: RunSetup) -> None:
     """Finite, and within limits."""
-    for key, value in _numbers(msgspec.to_builtins(setup)):
-        if key.startswith("settings."):
-            continue  # which have limits of their own
-        if not isfinite(value):
-            raise InputError(f"{key}: {value} is no finite number")
-        least, most = _LIMITS.get(key, (value, value))
-        if not least <= value <= most:
-            raise InputError(f"{key}: {value:g} is not from {least:g} to {most:g}")
     total = sum(group.count for group in setup.cluster.nodes)
     if total > MOST_NODES:
         raise InputError(f"cluster.nodes: {total} nodes; a run has 1 to {MOST_NODES:,}")
+    for key, name, value in _numbers(msgspec.to_builtins(structs.replace(setup, settings={}))):
+        if not isfinite(value):
+            raise InputError(f"{key}: {value} is no finite number")
+        least, most = LIMITS[name]
+        if not least <= value <= most:
+            raise InputError(f"{key}: {value:g} is not from {least:g} to {most:g}")
 
 
-def _numbers(content: dict[str, Any], below: str = "") -> Iterator[tuple[str, float]]:
-    for name, value in content.items():
+def _numbers(content: dict[str, Any], key: str = "", name: str = "") -> Iterator[tuple[str, str, float]]:
+    """Keys as they stand in the file, their names without places in lists, and values."""
+    for part, value in content.items():
         if isinstance(value, dict):
-            yield from _numbers(value, f"{below}{name}.")
-        elif isinstance(value, int | float):
-            yield below + name, value
+            yield from _numbers(value, f"{key}{part}.", f"{name}{part}.")
+        elif isinstance(value, list):
+            for place, one in enumerate(value):
+                yield from _numbers(one, f"{key}{part}[{place}].", f"{name}{part}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield key + part, name + part, value
 
 
 def _check_settings(env: dict[str, str]) -> None:
@@ -76,7 +99,12 @@ def _check_settings(env: dict[str, str]) -> None:
         if variable not in known:
             close = get_close_matches(variable, known, n=1)
             raise InputError(f"settings.{variable}: is no setting{f'; {close[0]}?' if close else ''}")
-    load(OperatorSettings, env)
+    interval_s = load(OperatorSettings, env).decision.plan.reconcile_interval_s
+    if interval_s < LEAST_INTERVAL_S:
+        raise InputError(
+            f"settings.RECONCILE_INTERVAL: {interval_s:g} s is below {LEAST_INTERVAL_S:g} s, the least in the lab: "
+            "every decision of all simulated time is computed"
+        )
     load(ExtenderSettings, env)
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import Struct, structs
 
+from joulie.lab.intervals import CONFIDENCE, mean_and_half_width, p_value_of
 from joulie.lab.measures import KNOWN, Measures
 from joulie.lab.refusals import refuse_unequal
-from joulie.lab.verdicts import FEWEST_SEEDS, summary, verdict
+from joulie.lab.verdicts import FEWEST_SEEDS, Basis, summary, verdict
 
-CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of the baseline's mean: no difference
 
 
@@ -57,6 +57,7 @@ class Compared(Struct, frozen=True):
     by_seed: dict[str, tuple[float, ...]]
     differences: dict[str, Difference]
     verdict: str
+    aside: str = ""  # without which its numbers must not be read
 
 
 class Comparison(Struct, frozen=True):
@@ -68,6 +69,7 @@ class Comparison(Struct, frozen=True):
     summary: str  # the sentence that sums it up
     notes: tuple[str, ...]  # what limits it: few seeds, one trace for all seeds
     facet: str = ""  # such as `trace.load=0.6`: what all runs of this comparison share and those of others do not
+    trace: str = ""  # which all seeds replay, so that nothing is said of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +81,28 @@ class Entry:
 
 
 def compare(
-    runs: Mapping[str, Mapping[int, Entry]], baseline: str, facet: str = "", notes: Sequence[str] = ()
+    runs: Mapping[str, Mapping[int, Entry]],
+    baseline: str,
+    facet: str = "",
+    notes: Sequence[str] = (),
+    *,
+    replayed: str = "",
+    asides: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """`runs` by variant and seed; LabError where they did not do the same work on the same seeds."""
+    """`runs` by variant and seed; LabError where they did not do the same work on the same seeds.
+
+    `replayed` is the trace that all seeds share, `asides` what has to be said beside a variant's verdict.
+    """
     runs = {baseline: {}, **runs}
     names = list(runs)
     refuse_unequal({name: {seed: entry.jobs_digest for seed, entry in runs[name].items()} for name in names})
     seeds = tuple(sorted(runs[baseline]))
-    digests = {entry.jobs_digest for entry in runs[baseline].values()}
+    same_jobs = len(seeds) > 1 and len({entry.jobs_digest for entry in runs[baseline].values()}) == 1
+    basis = Basis(len(seeds), replayed or ("this trace" if same_jobs else ""))
     claimed = len(seeds) >= FEWEST_SEEDS
+    said = asides or {}
     measured = {name: [runs[name][seed].measures for seed in seeds] for name in names}
-    limits = [*notes, *_limits(seeds, digests), *_of_time(measured)]
+    limits = [*notes, *_limits(basis, same_jobs), *_of_time(measured)]
     all_differences = _holm({name: _differences(measured[baseline], measured[name]) for name in names[1:]}, claimed)
     variants = [
         Compared(
@@ -97,26 +110,28 @@ def compare(
             {measure: estimate(values) for measure, values in by_measure.items()},
             by_measure,
             all_differences.get(name, {}),
-            verdict(name, baseline, all_differences[name], len(seeds)) if name in all_differences else "",
+            verdict(name, baseline, all_differences[name], basis, said.get(name, "")) if name != baseline else "",
+            said.get(name, ""),
         )
         for name in names
         for by_measure in [_by_measure(measured[name])]
     ]
-    return Comparison(baseline, seeds, tuple(variants), summary(variants, len(seeds)), tuple(limits), facet)
+    return Comparison(baseline, seeds, tuple(variants), summary(variants, basis), tuple(limits), facet, basis.trace)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
     """Mean and interval of independent values."""
-    mean, half = _interval(np.asarray(values, dtype=np.float64))
+    mean, half = mean_and_half_width(np.asarray(values, dtype=np.float64))
     return Estimate(mean, None, None) if half is None else Estimate(mean, mean - half, mean + half)
 
 
-def _limits(seeds: Sequence[int], digests: set[str]) -> list[str]:
+def _limits(basis: Basis, same_jobs: bool) -> list[str]:
     limits = []
-    if len(seeds) < FEWEST_SEEDS:
-        limits.append(f"{len(seeds)} of at least {FEWEST_SEEDS} seeds: nothing can be claimed")
-    if len(seeds) > 1 and len(digests) == 1:
-        limits.append("every seed ran the same jobs: what is found holds for this trace, and nothing is said of others")
+    if basis.seeds < FEWEST_SEEDS:
+        limits.append(f"{basis.seeds} of at least {FEWEST_SEEDS} seeds: nothing can be claimed")
+    if basis.seeds > 1 and basis.trace:
+        what = "ran the same jobs" if same_jobs else f"replays {basis.trace}"
+        limits.append(f"every seed {what}: what is found holds for this trace, and nothing is said of others")
     return limits
 
 
@@ -124,7 +139,8 @@ def _of_time(measured: Mapping[str, Sequence[Measures]]) -> list[str]:
     """What explains that means and differences of energy do not add up where runs took different times."""
     times = {tuple(run.metered_h for run in runs) for runs in measured.values()}
     said = "energy is compared over the same time: whoever of a pair is done earlier idles on until the other is done"
-    return [said] if len(times) > 1 else []
+    sleeps = any(run.settling_kwh for runs in measured.values() for run in runs)
+    return [said + (" and empty nodes sleep" if sleeps else "")] if len(times) > 1 else []
 
 
 def _by_measure(measured: Sequence[Measures]) -> dict[str, tuple[float, ...]]:
@@ -149,11 +165,15 @@ def _over_same_time(one: Measures, other: Measures) -> tuple[Measures, Measures]
 
 
 def _until(run: Measures, until_h: float) -> Measures:
-    """The run with what it draws without work until then; what it did meanwhile is nothing, so delays stay."""
+    """The run with what it draws without work until then; what it did meanwhile is nothing, so delays stay.
+
+    Where nodes sleep, each run counts until they do: else work that keeps them up for longer would seem to be free.
+    """
     longer_h = until_h - run.metered_h
-    if longer_h <= 0:
+    if longer_h <= 0 and not run.settling_kwh:
         return run
-    all_kwh, gpu_kwh = run.idle_kw * longer_h, run.idle_gpu_nodes_kw * longer_h
+    all_kwh = run.idle_kw * longer_h + run.settling_kwh
+    gpu_kwh = run.idle_gpu_nodes_kw * longer_h + run.settling_gpu_nodes_kwh
     return structs.replace(
         run,
         it_kwh=run.it_kwh + all_kwh / run.pue,
@@ -174,7 +194,7 @@ def _difference(measure: str, before: np.ndarray, after: np.ndarray) -> Differen
     base = float(np.mean(before))
     by_seed = after - before
     by_seed[np.abs(by_seed) <= ROUNDING * abs(base)] = 0.0
-    mean, half = _interval(by_seed)
+    mean, half = mean_and_half_width(by_seed)
     low, high = (None, None) if half is None else (mean - half, mean + half)
     return Difference(
         measure=measure,
@@ -186,7 +206,7 @@ def _difference(measure: str, before: np.ndarray, after: np.ndarray) -> Differen
         relative_pct=_relative(mean, base),
         relative_low_pct=_relative(low, base),
         relative_high_pct=_relative(high, base),
-        p_value=_p_value(by_seed),
+        p_value=p_value_of(by_seed),
         p_holm=None,
         significant=False,
         by_seed=tuple(by_seed.tolist()),
@@ -195,33 +215,6 @@ def _difference(measure: str, before: np.ndarray, after: np.ndarray) -> Differen
 
 def _relative(value: float | None, base: float) -> float | None:
     return None if value is None or base == 0 else 100 * value / base
-
-
-def _interval(values: np.ndarray) -> tuple[float, float | None]:
-    """Mean, and half the width of its interval."""
-    from scipy.stats import t
-
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, None
-    return mean, float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * _standard_error(values)
-
-
-def _p_value(differences: np.ndarray) -> float | None:
-    """Of a difference at least as large by chance alone (two-sided paired t test)."""
-    from scipy.stats import t
-
-    if len(differences) < 2:
-        return None
-    mean, error = float(np.mean(differences)), _standard_error(differences)
-    if error == 0:  # every seed says exactly the same
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * t.sf(abs(mean) / error, len(differences) - 1))
-
-
-def _standard_error(values: np.ndarray) -> float:
-    # Equal values have none; their mean may be off by a rounding error, which must not pass for spread.
-    return 0.0 if np.all(values == values[0]) else float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _holm(by_variant: dict[str, dict[str, Difference]], claimed: bool) -> dict[str, dict[str, Difference]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import shutil
 import subprocess
 from dataclasses import fields
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +20,20 @@ from joulie.errors import InputError
 from joulie.lab.jobs import JobTable
 from joulie.lab.measures import NOT_REPEATABLE
 from joulie.lab.outcome import Outcome
-from joulie.lab.own_code import source_of
+from joulie.lab.own_sources import OwnModules
 from joulie.lab.setup import RunSetup
+from joulie.lab.trace_philly import RUNTIMES
+from joulie.lab.trace_reading import format_of
 from joulie.lab.trace_setup import TraceSetup
 
 # What computes results. Reports and commands only show them.
-_SOURCES = ("lab", "plant", "control", "physics", "catalogue", "settings", "model")
+_SOURCES = ("lab", "plant", "control", "physics", "catalogue", "settings", "model", "sources", "plugins.py")
 _NOT_RESULTS = ("report",)
 GIT_S = 20.0
 
 
-def key_of(setup: RunSetup, trace: TraceSetup, seed: int, folder: str = "") -> str:
-    """Of all that decides a run: setup, work, seed, Joulie's sources, and files and code that the setup names.
+def key_of(setup: RunSetup, trace: TraceSetup, seed: int, own: OwnModules | None = None) -> str:
+    """Of all that decides a run: setup, work, seed, who computes it, and files and code that the setup names.
 
     Files count by their content, so that a folder can be moved.
     """
@@ -37,9 +41,8 @@ def key_of(setup: RunSetup, trace: TraceSetup, seed: int, folder: str = "") -> s
         "setup": msgspec.to_builtins(setup, order="sorted"),
         "trace": msgspec.to_builtins(trace, order="sorted"),
         "seed": seed,
-        "joulie": joulie.__version__,
-        "code": code_digest(),
-        "own_code": [_source_digest(name, folder) for name in (setup.scheduler, setup.policy.name)],
+        "computed_by": computed_by(),
+        "own_code": sorted((name, hashlib.sha256(module.source).hexdigest()) for name, module in (own or {}).items()),
     }
     named_files = (
         (parts["trace"], "file", "trace.file"),
@@ -49,6 +52,7 @@ def key_of(setup: RunSetup, trace: TraceSetup, seed: int, folder: str = "") -> s
     for keys, name, place in named_files:
         if keys.get(name):
             keys[name] = _file_digest(keys[name], place)
+    parts["run_times"] = _run_times_digest(trace)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
@@ -78,14 +82,26 @@ def outcome_digest(outcome: Outcome) -> str:
 @cache
 def code_digest() -> str:
     """Of the sources that compute results."""
-    root = Path(joulie.__file__).parent
     digest = hashlib.sha256()
-    for package in _SOURCES:
-        for path in sorted((root / package).rglob("*.py")):
-            if not set(_NOT_RESULTS) & set(path.relative_to(root).parts):
-                digest.update(f"{path.relative_to(root)}\n".encode())
-                digest.update(path.read_bytes())
+    for name, path in code_files().items():
+        digest.update(f"{name}\n".encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def code_files() -> dict[str, Path]:
+    """The sources that compute results, by their path below Joulie's own."""
+    root = Path(joulie.__file__).parent
+    paths = [path for one in _SOURCES for path in ([root / one] if one.endswith(".py") else (root / one).rglob("*.py"))]
+    names = {path.relative_to(root).as_posix(): path for path in sorted(paths)}
+    return {name: path for name, path in names.items() if not set(_NOT_RESULTS) & set(name.split("/"))}
+
+
+@cache
+def computed_by() -> dict[str, str]:
+    """What computes results here: other versions of numpy and numba may round otherwise."""
+    versions = {name: _version(name) for name in ("numpy", "numba")}
+    return {"joulie": joulie.__version__, "code": code_digest(), "python": platform.python_version(), **versions}
 
 
 def git_commit(folder: Path) -> str:
@@ -100,10 +116,21 @@ def git_commit(folder: Path) -> str:
     return answer.stdout.strip() if answer.returncode == 0 else ""
 
 
-def _source_digest(name: str, folder: str) -> str:
-    """Of code that people change between two sweeps; empty for Joulie's own."""
-    path = source_of(name, folder)
-    return _file_digest(str(path), name) if path else ""
+def _run_times_digest(trace: TraceSetup) -> str:
+    """Of the file that belongs to a trace of Philly; empty for the others."""
+    path = Path(trace.file)
+    try:
+        has_run_times = bool(trace.file) and format_of(path, trace.format) == "philly"
+    except (OSError, EOFError, InputError):
+        return ""  # whoever reads it says so
+    return _file_digest(str(path.parent / RUNTIMES), "trace.file") if has_run_times else ""
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _file_digest(path: str, key: str) -> str:

@@ -13,7 +13,7 @@ from joulie.control.policies.interface import Policy
 from joulie.lab.building import build_world
 from joulie.lab.cluster import LabCluster, lab_cluster
 from joulie.lab.events_kernel import ASKED, FINISHED, advance
-from joulie.lab.jobs import JobTable
+from joulie.lab.jobs import JobTable, Numbers
 from joulie.lab.outcome import Counted, Outcome
 from joulie.lab.ranking import Ranker, ranker
 from joulie.lab.recording import Recorder
@@ -174,4 +174,15 @@ class Simulation:
             self.cluster.names,
             self._recorder.series(),
             counted,
+            self._awake_s(),
         )
+
+    def _awake_s(self) -> Numbers:
+        """Nodes are switched off at steps of the plant."""
+        run, nodes = self.world.run[0], self.world.nodes
+        if not run["sleeps"]:
+            return np.zeros(len(nodes))
+        due_s = np.maximum(nodes["empty_since_s"] + run["sleep_after_s"], nodes["ready_s"])
+        steps = np.ceil(np.maximum(due_s - run["next_step_s"], 0.0) / run["step_s"])
+        off_s: Numbers = run["next_step_s"] + steps * run["step_s"] - run["now_s"]
+        return np.where(nodes["asleep"], 0.0, off_s)

@@ -9,7 +9,7 @@ claims nothing.
 
 from __future__ import annotations
 
-import tomllib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,9 +21,12 @@ from joulie.errors import InputError
 from joulie.lab.checking import check_setup
 from joulie.lab.claims import Claim
 from joulie.lab.digests import key_of
+from joulie.lab.experiment_text import content_of, with_overrides
 from joulie.lab.measures import KNOWN
-from joulie.lab.overriding import combinations, merged
+from joulie.lab.overriding import combinations
+from joulie.lab.own_sources import OwnModules, own_modules
 from joulie.lab.refusals import refuse_same_seeds
+from joulie.lab.replaying import refuse_same_jobs
 from joulie.lab.seeds import Seeds, parse_seeds
 from joulie.lab.setup import RunSetup
 from joulie.lab.trace_setup import TraceSetup
@@ -68,11 +71,15 @@ class Case(Struct, frozen=True):
     variant: str
     setup: RunSetup
     trace: TraceSetup
-    folder: str = ""  # with code of somebody's own, where there is some
+    own: OwnModules = field(default_factory=dict)  # code of somebody's own, as it was when the file was read
+    yardstick: RunSetup | None = None  # whose cluster slowdowns are measured by; None: its own
 
     def key(self, seed: int) -> str:
         """Of all that decides a run's result."""
-        return key_of(self.setup, self.trace, seed, self.folder)
+        own = key_of(self.setup, self.trace, seed, self.own)
+        if self.yardstick is None:
+            return own
+        return hashlib.sha256(f"{own} {key_of(self.yardstick, self.trace, seed)}".encode()).hexdigest()
 
 
 class Experiment(Struct, frozen=True, kw_only=True):
@@ -121,7 +128,7 @@ def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = 
 
     Of one that was run, only the results are looked at: what it names need not be there any more.
     """
-    content = _in_its_form(_content(text, filename), filename)
+    content = content_of(text, filename)
     own = {key: value for key, value in content.items() if key in _Written.__struct_fields__}
     base = {key: value for key, value in content.items() if key not in own}
     written: _Written = _convert(own, _Written, filename)
@@ -137,6 +144,8 @@ def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = 
     ]
     baseline = written.baseline or next(iter(overrides))
     _check_names(baseline, written, overrides, filename)
+    if tune and not was_run:
+        refuse_same_jobs([case.trace for case in cases], filename)
     return Experiment(
         name=(written.name or Path(filename).stem) + ("-short" if written.short_form else ""),
         question=written.question,
@@ -144,44 +153,12 @@ def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = 
         claims=() if written.short_form else tuple(written.claims),
         seeds=seeds,
         baseline=baseline,
-        cases=tuple(cases),
+        cases=tuple(_with_yardstick(cases, baseline)),
         tune=tune,
         tune_seeds=tune_seeds,
         text=text,
         filename=Path(filename).name,
     )
-
-
-def _content(text: str, filename: str) -> dict[str, Any]:
-    if filename.endswith(".toml"):
-        try:
-            return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{filename}: {error}") from None
-    if not filename.endswith((".yaml", ".yml")):
-        raise InputError(f"{filename}: an experiment is a .toml, .yaml or .yml file")
-    from joulie.cluster.yaml_documents import YamlError, documents
-
-    try:
-        found = documents(text.encode())
-    except YamlError as error:
-        raise InputError(f"{filename}: {error}") from None
-    if len(found) > 1 or (found and not isinstance(found[0], dict)):
-        raise InputError(f"{filename}: an experiment is one document of keys and values")
-    return dict(found[0]) if found and isinstance(found[0], dict) else {}
-
-
-def _in_its_form(content: dict[str, Any], filename: str) -> dict[str, Any]:
-    short = content.get("short", {})
-    if content.get("short_form") is not True or not isinstance(short, dict):
-        return content
-    return _with(content, short, f"{filename}: short")
-
-
-def _with(content: dict[str, Any], overrides: Mapping[str, Any], place: str) -> dict[str, Any]:
-    for key, value in overrides.items():
-        content = merged(content, key.split("."), value, f"{place}: {key}")
-    return content
 
 
 def _variants(written: _Written, filename: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -207,7 +184,7 @@ def _case(
     place = filename if variant == ALONE else f"{filename}: {variant}"
     content: dict[str, Any] = base
     for keys in overrides:
-        content = _with(content, keys, place)
+        content = with_overrides(content, keys, place)
     trace: TraceSetup = _convert(content.pop("trace"), TraceSetup, place, "trace.")
     setup: RunSetup = _convert(content, RunSetup, place)
     if trace.file:
@@ -219,8 +196,21 @@ def _case(
         setup = structs.replace(setup, settings={**setup.settings, CATALOGUE: path})
     if not was_run:
         check_setup(setup, place)
-    has_own_code = ":" in setup.scheduler + setup.policy.name
-    return Case(facet, variant, setup, trace, str(folder.resolve()) if has_own_code else "")
+    return Case(facet, variant, setup, trace, {} if was_run else own_modules(setup, folder.resolve()))
+
+
+def _with_yardstick(cases: Sequence[Case], baseline: str) -> Iterator[Case]:
+    """Slower nodes must not make a slow job look quick: whoever has others than the baseline is measured by its."""
+    of_facet = {case.facet: _yardstick(case.setup) for case in cases if case.variant == baseline}
+    for case in cases:
+        shared = of_facet[case.facet]
+        yield case if _yardstick(case.setup) == shared else structs.replace(case, yardstick=shared)
+
+
+def _yardstick(setup: RunSetup) -> RunSetup:
+    """What says how fast a job could be: nodes, and the file that knows their models."""
+    models = {key: value for key, value in setup.settings.items() if key == CATALOGUE}
+    return RunSetup(cluster=setup.cluster, settings=models)
 
 
 def _convert(content: object, kind: type[Any], place: str, below: str = "") -> Any:

@@ -37,6 +37,8 @@ class Measures(Struct, frozen=True, kw_only=True):
     ramp_p99_kw_per_min: float | None
     idle_kw: float  # facility, once all work is done
     idle_gpu_nodes_kw: float  # that part of it which nodes with boards and their cooling draw
+    settling_kwh: float  # facility, above that, of nodes that are awake at the end until they are switched off
+    settling_gpu_nodes_kwh: float
     makespan_h: float
     metered_h: float
     wait_mean_s: float
@@ -62,10 +64,12 @@ class Measures(Struct, frozen=True, kw_only=True):
 
 
 class Idle(NamedTuple):
-    """IT power of nodes without work, asleep where they may sleep."""
+    """IT power of nodes without work, asleep where they may sleep; and what they take besides until they are."""
 
     all_w: float
     gpu_nodes_w: float  # of those with boards
+    settling_j: float = 0.0
+    settling_gpu_nodes_j: float = 0.0
 
 
 class Known(NamedTuple):
@@ -87,11 +91,13 @@ KNOWN: dict[str, Known] = {
     "bound_kwh": Known("Lower bound of IT energy", "kWh", 1, ""),
     "over_bound_pct": Known("IT energy above its bound", "%", 1),
     "pue": Known("PUE", "", 3),
-    "peak_kw": Known("Peak power of the facility", "kW", 1),
-    "peak_it_kw": Known("Peak IT power", "kW", 1),
+    "peak_kw": Known("Peak power of the facility, means as recorded", "kW", 1),
+    "peak_it_kw": Known("Peak IT power, means of plant steps", "kW", 1),
     "ramp_p99_kw_per_min": Known("Ramp, p99", "kW/min", 2),
     "idle_kw": Known("Facility power without work", "kW", 2, ""),
     "idle_gpu_nodes_kw": Known("… of which nodes with boards", "kW", 2, ""),
+    "settling_kwh": Known("Until empty nodes sleep, besides", "kWh", 2, ""),
+    "settling_gpu_nodes_kwh": Known("… of which nodes with boards", "kWh", 2, ""),
     "makespan_h": Known("Makespan", "h", 2),
     "metered_h": Known("Time metered", "h", 2, ""),
     "wait_mean_s": Known("Wait, mean", "s", 1),
@@ -169,6 +175,8 @@ def measure(
         ramp_p99_kw_per_min=_ramp_p99(facility_kw, time_s),
         idle_kw=idle.all_w * pue / 1000,
         idle_gpu_nodes_kw=idle.gpu_nodes_w * pue / 1000,
+        settling_kwh=idle.settling_j / J_PER_KWH * pue,
+        settling_gpu_nodes_kwh=idle.settling_gpu_nodes_j / J_PER_KWH * pue,
         makespan_h=counted.makespan_s / 3600,
         metered_h=counted.metered_s / 3600,
         wait_mean_s=float(np.mean(waited_s)) if len(jobs) else 0.0,

@@ -60,3 +60,4 @@ class Outcome:
     nodes: tuple[str, ...]  # names
     series: dict[str, Numbers]
     counted: Counted
+    awake_s: Numbers  # by node: how long after the end of metering until it is switched off; 0 where none ever is

@@ -1,31 +1,51 @@
-"""Schedulers and policies that somebody wrote: `module:object`, in a file beside the experiment's or installed."""
+"""Schedulers and policies that somebody wrote, as they are run: from the sources that the run's key names.
+
+Each run loads them anew, whatever this process has imported before and whoever has edited a file since: nothing that
+an earlier run left behind can change a result.
+"""
 
 from __future__ import annotations
 
+import random
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
-from importlib.metadata import entry_points
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from operator import attrgetter
+from types import CodeType, ModuleType
 from typing import Any, cast
+
+import numpy as np
 
 from joulie.control.policies.interface import Policy
 from joulie.errors import PluginError
-from joulie.plugins import POLICY_GROUP
+from joulie.lab.own_sources import INSTALLED, Module, OwnModules, is_own, root_of
+
+_one_at_a_time = threading.RLock()  # modules are the whole process's, and a Dask worker may have several threads
 
 
 @contextmanager
-def importable(folder: str) -> Iterator[None]:
-    """Modules in the folder of an experiment are found first; nothing happens without one."""
-    if folder:
-        sys.path.insert(0, folder)
-    try:
+def importable(own: OwnModules) -> Iterator[None]:
+    """These modules are found first, and afterwards everything is as it was; nothing happens without any."""
+    if not own:
         yield
-    finally:
-        if folder:
-            sys.path.remove(folder)
+        return
+    with _one_at_a_time:
+        finder = _Finder(own)
+        before, chance = finder.take_out(), (random.getstate(), np.random.get_state())  # noqa: NPY002
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+            finder.refuse_unseen()
+        finally:
+            sys.meta_path.remove(finder)
+            finder.take_out()
+            sys.modules.update(before)
+            random.setstate(chance[0])
+            np.random.set_state(chance[1])  # noqa: NPY002
 
 
 @contextmanager
@@ -39,7 +59,11 @@ def contained() -> Iterator[None]:
 
 
 def given_policy(name: str) -> Policy | None:
-    """The policy that `module:object` names; None for a registered name."""
+    """The policy that `module:object` names; None for a registered name. A run begins with it: all is loaded anew."""
+    if (finder := _present()) is not None:
+        finder.take_out()
+        random.seed(0)  # who throws dice without saying so throws the same in every run
+        np.random.seed(0)  # noqa: NPY002
     if ":" not in name:
         return None
     found = given("policy", name, "plan")
@@ -52,27 +76,64 @@ def given(what: str, name: str, method: str) -> Any:
     """The object that `module:object` names, a class called without arguments; it must have the method."""
     module, _, attribute = name.partition(":")
     try:
-        found: Any = getattr(import_module(module), attribute)
+        found: Any = attrgetter(attribute)(import_module(module))
         found = found() if isinstance(found, type) else found
     except Exception as error:  # code from outside may raise anything
-        reason = " ".join(str(error).split())
-        raise PluginError(f"{what} {name} cannot be loaded: {type(error).__name__}: {reason}") from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0]):
+            reason = f"there is no {module}.py beside the experiment, nor is {module} installed"
+        raise PluginError(f"{what} {name} cannot be loaded: {reason}") from error
     if not callable(getattr(found, method, None)):
         raise PluginError(f"{what} {name} has no method `{method}`")
     return found
 
 
-def source_of(name: str, folder: str) -> Path | None:
-    """The file with the code of a scheduler or policy; None for what is Joulie's own, or cannot be found."""
-    module, colon, _ = name.partition(":")
-    if not colon:
-        registered = [entry.module for entry in entry_points(group=POLICY_GROUP, name=name)]
-        module = registered[0] if registered else "joulie"
-    if module.split(".")[0] == "joulie":
-        return None
-    with importable(folder):
-        try:
-            found = find_spec(module)
-        except (ImportError, ValueError):
-            return None  # whoever runs it says so
-    return Path(found.origin) if found and found.origin else None
+class _Loader(SourceFileLoader):
+    """Compiles what was read then, not what the file or a cache beside it holds now."""
+
+    def __init__(self, name: str, module: Module) -> None:
+        super().__init__(name, module.file)
+        self._source = module.source
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self._source, self.path)
+
+
+class _Finder:
+    """Knows somebody's modules by name."""
+
+    def __init__(self, own: OwnModules) -> None:
+        self.own = own
+        self._tops = {name.split(".")[0] for name in own}
+        self._roots = {root for name, module in own.items() if (root := root_of(name, module)).name not in INSTALLED}
+
+    def find_spec(self, name: str, _path: Sequence[str] | None, _target: object = None) -> ModuleSpec | None:
+        module = self.own.get(name)
+        return spec_from_file_location(name, module.file, loader=_Loader(name, module)) if module else None
+
+    def take_out(self) -> dict[str, ModuleType]:
+        """From what is imported: these modules, others of their names, and all that lies beside them."""
+        return {name: sys.modules.pop(name) for name in self._loaded()}
+
+    def refuse_unseen(self) -> None:
+        """A module whose content is not in the run's key must not have had a part in it."""
+        for name in self._loaded():
+            if name not in self.own:
+                where = getattr(sys.modules[name], "__file__", None) or name
+                raise PluginError(
+                    f"{where}: nobody would notice its changes: code of one's own is Python source that an import "
+                    f"statement names, as in: import {name}"
+                )
+
+    def _loaded(self) -> list[str]:
+        return [name for name, module in sys.modules.items() if is_own(name) and self._is_beside(name, module)]
+
+    def _is_beside(self, name: str, module: ModuleType | None) -> bool:
+        if name.split(".", maxsplit=1)[0] in self._tops:
+            return True
+        base, file = name.replace(".", "/"), getattr(module, "__file__", None)
+        return any(file in (f"{root}/{base}.py", f"{root}/{base}/__init__.py") for root in self._roots)
+
+
+def _present() -> _Finder | None:
+    return next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)

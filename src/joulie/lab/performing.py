@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
-import joulie
 from joulie.catalogue.lookup import Catalogue
 from joulie.lab.capacity import fastest_s, idle_power, kinds, loads
-from joulie.lab.digests import code_digest, jobs_digest, outcome_digest
+from joulie.lab.digests import computed_by, jobs_digest, outcome_digest
 from joulie.lab.experiment import Case
 from joulie.lab.jobs import JobTable, Numbers
 from joulie.lab.measures import Measures, late, measure, performance_jobs, slowdowns
 from joulie.lab.outcome import Outcome
 from joulie.lab.own_code import contained, given_policy, importable
-from joulie.lab.refusals import assert_above_bound, refuse_unfinished, refuse_unstable
+from joulie.lab.refusals import LabError, assert_above_bound, refuse_unfinished, refuse_unstable
 from joulie.lab.store import JOBS, RUN, SERIES, Provenance, parquet_bytes, run_bytes
 from joulie.lab.trace_reading import jobs_of
 from joulie.lab.trace_remarks import Remarks
@@ -40,6 +38,7 @@ class Finished(Struct, frozen=True):
 def perform(case: Case, seed: int, progress: Progress | None = None, git_commit: str = "") -> Finished:
     """Run it to the end of all work; LabError where its result would mean nothing."""
     from joulie.lab.engine import simulate
+    from joulie.lab.holding import not_held
 
     place = place_of(case.facet, case.variant, seed)
     setup, catalogue = case.setup, catalogue_of(case)
@@ -47,20 +46,36 @@ def perform(case: Case, seed: int, progress: Progress | None = None, git_commit:
     remarks = Remarks(skip_bad=case.trace.skip_bad)
     jobs = jobs_of(case.trace, seed, setup.cluster, catalogue, remarks)
     refuse_unstable(loads(jobs, setup.cluster, groups, catalogue), place)
-    with importable(case.folder), contained():
+    shortest_s = _shortest_s(case, jobs, place)
+    with importable(case.own), contained():
         outcome = simulate(setup, jobs, seed, progress, catalogue=catalogue, policy=given_policy(setup.policy.name))
     refuse_unfinished(outcome, place)
     bound_j = _bound_j(case, jobs, catalogue)
     assert_above_bound(outcome.counted.it_energy_j, bound_j, place)
-    shortest_s = fastest_s(jobs, groups, catalogue)
     measures = measure(
         outcome,
         fastest_s=shortest_s,
-        idle=idle_power(groups, setup),
+        idle=idle_power(groups, setup, outcome.awake_s),
         bound_j=bound_j,
         kinds_apart=not setup.cluster.cpu_work_on_gpu_nodes,
     )
-    return Finished(outcome, measures, _provenance(case, seed, outcome, git_commit, remarks.lines()), shortest_s)
+    provenance = _provenance(case, seed, outcome, git_commit)
+    said = structs.replace(provenance, remarks="\n".join(remarks.lines()), held="\n".join(not_held(setup, catalogue)))
+    return Finished(outcome, measures, said, shortest_s)
+
+
+def _shortest_s(case: Case, jobs: JobTable, place: str) -> Numbers:
+    """How long each job takes at least on the cluster that slowdowns are measured by."""
+    measured_by = structs.replace(case, setup=case.yardstick) if case.yardstick else case
+    catalogue = catalogue_of(measured_by)
+    shortest_s = fastest_s(jobs, kinds(measured_by.setup.cluster, catalogue), catalogue)
+    if not np.all(np.isfinite(shortest_s)):
+        job = jobs.id_of(int(np.argmin(np.isfinite(shortest_s))))
+        raise LabError(
+            f"{place}: job {job} fits nowhere on the baseline's cluster, so its slowdown cannot be compared; "
+            "variants with other nodes must all be able to run all jobs"
+        )
+    return shortest_s
 
 
 def files_of(finished: Finished) -> dict[str, bytes]:
@@ -115,7 +130,7 @@ def _job_columns(finished: Finished) -> dict[str, Any]:
     return {"id": list(jobs.ids), **columns} if jobs.ids else columns
 
 
-def _provenance(case: Case, seed: int, outcome: Outcome, git_commit: str, remarks: list[str]) -> Provenance:
+def _provenance(case: Case, seed: int, outcome: Outcome, git_commit: str) -> Provenance:
     return Provenance(
         facet=case.facet,
         variant=case.variant,
@@ -123,21 +138,9 @@ def _provenance(case: Case, seed: int, outcome: Outcome, git_commit: str, remark
         key=case.key(seed),
         digest=outcome_digest(outcome),
         jobs_digest=jobs_digest(outcome.jobs),
-        joulie=joulie.__version__,
-        code=code_digest(),
         git_commit=git_commit,
-        python=platform.python_version(),
-        numpy=np.__version__,
-        numba=_version("numba"),
         platform=f"{platform.system()} {platform.machine()}",
         setup=msgspec.json.encode(case.setup).decode(),
         trace=msgspec.json.encode(case.trace).decode(),
-        remarks="\n".join(remarks),
+        **computed_by(),
     )
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

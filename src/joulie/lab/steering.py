@@ -45,7 +45,7 @@ from joulie.physics.marginal import LEAST_TOTAL
 from joulie.settings import ExtenderSettings, OperatorSettings, load
 
 Numbers = NDArray[np.float64]
-START_S = 1_700_000_000.0  # what a run's beginning is called on the calendar; no result depends on it
+START_S = 1_699_920_000.0  # the midnight (UTC) before a run begins: policies may go by the time of day
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class Steering:
         self, setup: RunSetup, cluster: LabCluster, world: World, seed: int, policy: Policy | None = None
     ) -> None:
         self.settings = lab_settings(setup)
+        self._start_s = START_S + setup.weather.start_hour * 3600.0
         decision = self.settings.operator.decision
         self.policy = policy
         if policy is None and setup.policy.name not in LAB_POLICIES:
@@ -155,7 +156,7 @@ class Steering:
             self.twins.show(views, states, self.scores, self.sensors)
         wanted = int(world.nodes["performance_pods"].sum() + world.run["waiting_performance"][0])
         ranked = tuple([views[place] for place in self._order])
-        choices = ask(policy, PolicyView(ranked, wanted, now_s + START_S, plan))
+        choices = ask(policy, PolicyView(ranked, wanted, now_s + self._start_s, plan))
         self._take(choices, on_nodes)
 
     def _take(self, choices: Mapping[str, tuple[str, str]], on_nodes: list[int]) -> None:
@@ -186,7 +187,7 @@ class Steering:
         sensors.measure(world, now_s, limits, columns.measured_w)
         columns.trend_w_per_min[:] = sensors.trend(now_s)
         sensors.record(columns.measured_w, now_s)
-        self.twins.keep(self._under, *self._cap_pct, pue, now_s + START_S)
+        self.twins.keep(self._under, *self._cap_pct, pue, now_s + self._start_s)
         world.run["known"] = True
         pressure, scale = performance_pressure(columns), trend_scale(cluster_trend(columns))
         stress = columns.cooling_stress

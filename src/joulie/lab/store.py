@@ -47,6 +47,7 @@ class Provenance(Struct, frozen=True, kw_only=True):
     setup: str  # JSON
     trace: str
     remarks: str = ""  # what reading the trace brought up, a line each
+    held: str = ""  # caps below what the hardware can hold, a line each
 
 
 class Planned(Struct, frozen=True):

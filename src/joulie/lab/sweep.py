@@ -13,9 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
+from joulie.lab.beside import asides, notes_beside
 from joulie.lab.compare import Comparison, Entry, compare
 from joulie.lab.experiment import Experiment
+from joulie.lab.experiment_text import ask_for_the_same
 from joulie.lab.refusals import LabError
+from joulie.lab.replaying import replayed
 from joulie.lab.seeds import shown_seeds
 from joulie.lab.store import (
     Index,
@@ -106,7 +109,8 @@ def comparisons(experiment: Experiment, folder: Path) -> tuple[Comparison, ...]:
         why = next(iter(results.index.failed.items()), None)
         reason = f"; {why[0]}: {why[1]}" if why else ""
         raise LabError(f"{folder}: {len(results.missing)} of {of} runs are missing ({shown}): sweep again{reason}")
-    if results.index.text != experiment.text:
+    then = (results.index.text, results.index.filename)
+    if not ask_for_the_same(then, (experiment.text, experiment.filename)):
         raise LabError(f"{folder}: {experiment.filename} was changed since these results were made: sweep again")
     if not results.runs:
         raise LabError(f"{folder}: only runs for tuning are there so far: sweep again")
@@ -124,7 +128,13 @@ def compared(results: Results, experiment: Experiment) -> tuple[Comparison, ...]
             },
             experiment.baseline,
             facet,
-            [*tuned, *_remarks(by_variant.get(experiment.baseline, {}).values())],
+            [
+                *tuned,
+                *_remarks(by_variant.get(experiment.baseline, {}).values()),
+                *notes_beside(experiment, facet, by_variant),
+            ],
+            replayed=replayed(experiment.case(experiment.baseline, facet).trace),
+            asides=asides(by_variant),
         )
         for facet, by_variant in results.runs.items()
     )

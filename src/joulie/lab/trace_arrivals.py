@@ -42,6 +42,7 @@ def rates(rng: np.random.Generator, span_s: float, burstiness: float, start_hour
     bursts = rng.poisson(BURSTS_A_DAY * burstiness * span_s / DAY_S)
     begin_s = rng.uniform(0.0, span_s, bursts)
     end_s = begin_s + rng.exponential(BURST_MEAN_S, bursts)
-    for begin, end, high in zip(begin_s, end_s, rng.exponential(BURST_MEAN_HEIGHT, bursts), strict=True):
-        height[(middle_s >= begin) & (middle_s < end)] += high
+    first, last = np.searchsorted(middle_s, begin_s), np.searchsorted(middle_s, end_s)
+    for begin, end, high in zip(first, last, rng.exponential(BURST_MEAN_HEIGHT, bursts), strict=True):
+        height[begin:end] += high
     return edges_s, day * (1 + height)

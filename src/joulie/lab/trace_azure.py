@@ -14,8 +14,9 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from joulie.errors import InputError
 from joulie.lab.jobs import Numbers
-from joulie.lab.trace_columns import Asked, backwards, jobs_of_asked, read_csv, refuse
+from joulie.lab.trace_columns import LATEST_S, MOST_PODS, Asked, jobs_of_asked, read_csv, refuse, refuse_times
 from joulie.lab.trace_families import Profile
 from joulie.lab.trace_jsonl import Read
 from joulie.lab.trace_remarks import Remarks
@@ -23,6 +24,7 @@ from joulie.lab.trace_remarks import Remarks
 WINDOW_S = 60.0
 PROMPT_TOKENS_A_SECOND = 8_000.0
 ANSWER_TOKENS_A_SECOND = 400.0
+MOST_TOKENS = 10_000_000  # of a request: no model takes more at once
 BUSIEST = 0.7
 CORES = 8.0
 PROFILE = Profile(0.4, 0.0, 0.5, 0.1, 0.2)
@@ -34,38 +36,43 @@ def read_azure(file: IO[bytes], origin: str, remarks: Remarks) -> Read:
     rows = read_csv(file, origin, remarks, names, text=names[:1])
     good = np.ones(len(rows.lines), bool)
     for column, name in enumerate(names[1:]):
-        bad = (rows.values[:, column] < 0) & good
-        good &= refuse(bad, rows.lines, origin, name, "is negative", remarks)
+        tokens = rows.values[:, column]
+        good &= refuse((tokens < 0) & good, rows.lines, origin, name, "is negative", remarks)
+        above = f"is above {MOST_TOKENS:,} tokens"
+        good &= refuse((tokens > MOST_TOKENS) & good, rows.lines, origin, name, above, remarks)
     times_s = np.asarray([_time_s(text) for text in rows.texts[0]], float)
+    far = (times_s < 0) | (times_s > LATEST_S)
+    good &= refuse(far & good, rows.lines, origin, names[0], "is not between 1970 and 2286", remarks)
     good &= refuse(np.isnan(times_s) & good, rows.lines, origin, names[0], "is not a time", remarks)
     lines, times_s, values = rows.lines[good], times_s[good], rows.values[good]
-    good = refuse(backwards(times_s), lines, origin, names[0], "time goes backwards", remarks)
+    good = refuse_times(times_s, lines, origin, names[0], remarks)
     lines, times_s, values = lines[good], times_s[good], values[good]
     remarks.notes.append(
         f"{origin}: requests became replicas of one GPU; what one board can serve is an assumption of ours"
     )
-    return _replicas(lines, times_s, values)
+    return _replicas(lines, times_s, values, origin)
 
 
-def _replicas(lines: NDArray[np.int64], times_s: Numbers, tokens: Numbers) -> Read:
-    since_s = times_s - times_s[0] if len(times_s) else times_s
+def _replicas(lines: NDArray[np.int64], times_s: Numbers, tokens: Numbers, origin: str) -> Read:
+    since_s = times_s - times_s[:1]
     window = (since_s // WINDOW_S).astype(np.int64)
     board_s = tokens[:, 0] / PROMPT_TOKENS_A_SECOND + tokens[:, 1] / ANSWER_TOKENS_A_SECOND
     asked_s = np.bincount(window, weights=board_s) if len(window) else np.zeros(0)
     needed = np.ceil(asked_s / (WINDOW_S * BUSIEST)).astype(np.int64)
     busy = np.divide(asked_s, needed * WINDOW_S, out=np.zeros(len(needed)), where=needed > 0)
     summed = np.concatenate([[0.0], np.cumsum(busy)])
-    begins, ends, replicas = [], [], []
-    for rank in range(int(needed.max(initial=0))):
-        edges = np.diff(np.concatenate([[0], (needed > rank).astype(np.int8), [0]]))
-        begin, end = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-        begins.append(begin)
-        ends.append(end)
-        replicas.append(np.full(len(begin), rank))
-    empty = [np.zeros(0, np.int64)]
-    begin, end, replica = (np.concatenate(part or empty) for part in (begins, ends, replicas))
-    order = np.argsort(begin, kind="stable")
-    begin, end, replica = begin[order], end[order], replica[order]
+    change = np.diff(needed, prepend=0, append=0)
+    many = np.cumsum(np.maximum(change, 0)) > MOST_PODS
+    if many.any():
+        line = lines[np.searchsorted(window, np.argmax(many))]
+        raise InputError(
+            f"{origin}:{line}: GeneratedTokens: in its minute more than {MOST_PODS:,} replicas are reached"
+        )
+    begin, replica = _steps(change, needed)
+    end, ended = _steps(-change[::-1], needed[::-1])
+    end = len(needed) - end
+    # The n-th time that a replica begins goes with the n-th time that it ends.
+    end[np.lexsort((begin, replica))] = end[np.lexsort((end, ended))]
     count = len(begin)
     jobs = jobs_of_asked(
         Asked(
@@ -83,6 +90,15 @@ def _replicas(lines: NDArray[np.int64], times_s: Numbers, tokens: Numbers) -> Re
         PROFILE,
     )
     return Read(jobs, lines[np.searchsorted(window, begin)] if count else lines[:0])
+
+
+def _steps(change: NDArray[np.int64], needed: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When replicas come, in the order of time, and which; read backwards: when they go."""
+    rises = np.maximum(change, 0)
+    when = np.repeat(np.arange(len(rises)), rises)
+    nth = np.arange(len(when)) - np.repeat(np.cumsum(rises) - rises, rises)
+    before = np.concatenate([[0], needed])
+    return when, before[when] + nth
 
 
 def _time_s(text: str) -> float:

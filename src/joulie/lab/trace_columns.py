@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -12,7 +13,11 @@ from numpy.typing import NDArray
 from joulie.errors import InputError
 from joulie.lab.jobs import ANY_MODEL, Flags, JobTable, Numbers
 from joulie.lab.trace_families import Profile
+from joulie.lab.trace_records import MOST_TIME_S
 from joulie.lab.trace_remarks import Remarks
+
+LATEST_S = 1e10  # since 1970: the year 2286
+MOST_PODS = 20_000_000  # that the lines of a file may become
 
 
 class Columns(NamedTuple):
@@ -39,7 +44,7 @@ def read_csv(file: IO[bytes], origin: str, remarks: Remarks, names: Sequence[str
     """The columns of these names, in this order; those in `text` are kept as they are, all others are numbers."""
     rows = text_lines(file, origin, remarks)
     _, heading = next(rows, (0, ""))
-    header = [cell.strip() for cell in heading.split(",")]
+    header = cells_of(heading)
     for name in names:
         if name not in header:
             raise InputError(f"{origin}:1: {name}: missing in the header, which is {heading[:80]!r}")
@@ -47,7 +52,7 @@ def read_csv(file: IO[bytes], origin: str, remarks: Remarks, names: Sequence[str
     texts: list[list[str]] = [[] for _ in text]
     numeric = [(name, header.index(name)) for name in names if name not in text]
     for number, line in rows:
-        cells = line.split(",")
+        cells = line.split(",") if '"' not in line else cells_of(line)
         if len(cells) != len(header):
             remarks.bad(f"{origin}:{number}", "", f"{len(cells)} fields, but the header names {len(header)}")
             continue
@@ -59,6 +64,15 @@ def read_csv(file: IO[bytes], origin: str, remarks: Remarks, names: Sequence[str
         for place, name in enumerate(text):
             texts[place].append(cells[header.index(name)].strip())
     return Columns(np.asarray(lines, np.int64), np.asarray(values, float).reshape(len(lines), len(numeric)), texts)
+
+
+def cells_of(line: str) -> list[str]:
+    """Of comma-separated values, in quotes or not."""
+    try:
+        cells = next(csv.reader([line], skipinitialspace=True), [])
+    except csv.Error:
+        cells = line.split(",")
+    return [cell.strip() for cell in cells]
 
 
 def numbers(
@@ -84,16 +98,38 @@ def numbers(
     return row
 
 
-def refuse(bad: Flags, lines: NDArray[np.int64], origin: str, what: str, reason: str, remarks: Remarks) -> Flags:
-    """Notes bad rows; what is left."""
-    for line in lines[bad].tolist():
-        remarks.bad(f"{origin}:{line}", what, reason)
+def refuse(
+    bad: Flags,
+    lines: NDArray[np.int64],
+    origin: str,
+    what: str,
+    reason: str | Callable[[int], str],
+    remarks: Remarks,
+) -> Flags:
+    """Notes bad rows; what is left. The reason may depend on the row."""
+    for row in np.flatnonzero(bad).tolist():
+        remarks.bad(f"{origin}:{lines[row]}", what, reason if isinstance(reason, str) else reason(row))
     return ~bad
 
 
-def backwards(times_s: Numbers) -> Flags:
+def backwards(times_s: NDArray[np.float64 | np.int64]) -> Flags:
     """Which times are before an earlier one."""
     return np.concatenate([[False], times_s[1:] < np.maximum.accumulate(times_s)[:-1]]) if len(times_s) else times_s > 0
+
+
+def refuse_times(times_s: Numbers, lines: NDArray[np.int64], origin: str, what: str, remarks: Remarks) -> Flags:
+    """Which times are good: none is before an earlier one, nor ten years after the first."""
+    far = times_s - times_s[:1] > MOST_TIME_S
+    good = refuse(far, lines, origin, what, f"is more than ten years after line {lines[:1].sum()}", remarks)
+    late = np.zeros(len(good), bool)
+    late[good] = backwards(times_s[good])
+    return good & refuse(late, lines, origin, what, "time goes backwards", remarks)
+
+
+def refuse_many(pods: NDArray[np.int64], lines: NDArray[np.int64], origin: str, what: str, remarks: Remarks) -> Flags:
+    """Which rows are good: with all before them they become no more pods than a computer can hold."""
+    many = f"makes more than {MOST_PODS:,} pods with the lines before it"
+    return refuse(np.cumsum(pods) > MOST_PODS, lines, origin, what, many, remarks)
 
 
 class Asked(NamedTuple):

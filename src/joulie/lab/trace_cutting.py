@@ -10,6 +10,7 @@ from joulie.catalogue.lookup import Catalogue
 from joulie.errors import InputError
 from joulie.lab.jobs import Flags, JobTable
 from joulie.lab.setup import ClusterSetup
+from joulie.lab.trace_records import MOST_TIME_S
 from joulie.lab.trace_room import offered_load
 from joulie.lab.trace_setup import TraceSetup
 
@@ -45,10 +46,16 @@ def cut(jobs: JobTable, trace: TraceSetup, cluster: ClusterSetup, catalogue: Cat
     if trace.duration_scale != 1:
         scale = trace.duration_scale
         jobs = replace(jobs, cpu_units=jobs.cpu_units * scale, gpu_units=jobs.gpu_units * scale)
+        if jobs.reference_s.max() > MOST_TIME_S:
+            raise InputError(f"{trace.file}: trace.duration_scale: {scale:g} makes a job longer than ten years")
     if trace.load is not None:
         offered = max(offered_load(jobs, cluster, catalogue).values())
         if not 0 < offered < np.inf:
             raise InputError(f"{trace.file}: trace.load: the load cannot be set, for all jobs come at the same time")
         factor = offered / trace.load
+        if jobs.submit_s[-1] * factor > MOST_TIME_S:
+            raise InputError(
+                f"{trace.file}: trace.load: at {trace.load:g} the jobs would come over more than ten years"
+            )
         jobs = replace(jobs, submit_s=jobs.submit_s * factor, deadline_s=jobs.deadline_s + jobs.submit_s * (factor - 1))
     return jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +18,7 @@ from joulie.errors import InputError
 from joulie.lab.jobs import ANY_MODEL, JobTable, Numbers
 from joulie.lab.trace_families import NAMES
 from joulie.lab.trace_gangs import Pods, table
-from joulie.lab.trace_records import JobRecord, Record, WorkloadRecord, complaint, decoder
+from joulie.lab.trace_records import MOST_TIME_S, JobRecord, Record, WorkloadRecord, complaint, decoder
 from joulie.lab.trace_remarks import Remarks
 from joulie.model.names import AMD_GPU, NVIDIA_GPU, PERFORMANCE
 from joulie.model.quantity import Quantity, parse_quantity
@@ -68,6 +69,8 @@ def _decoded(file: IO[bytes], origin: str, remarks: Remarks) -> Iterator[tuple[N
     first = 1
     while block := file.read(BLOCK_BYTES):
         block += file.readline()
+        if first == 1:
+            block = block.removeprefix(BOM_UTF8)
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         try:
             records = decoder.decode_lines(block)
@@ -160,6 +163,8 @@ def _pods(
         ((pods.cpu_units > 0) & (cores == 0), "work.cpuUnits", "is CPU work, but the pod asks for no CPU"),
         ((pods.gpu_units > 0) & (gpus == 0), "work.gpuUnits", "is GPU work, but the pod asks for no GPU"),
         (~pods.gang & (pods.cpu_units == 0) & (pods.gpu_units == 0), "work", "is nothing: no cpuUnits, no gpuUnits"),
+        (pods.cpu_units > MOST_TIME_S * cores, "work.cpuUnits", "is above ten years of what the pod asks for"),
+        (pods.gpu_units > MOST_TIME_S * gpus, "work.gpuUnits", "is above ten years of what the pod asks for"),
         (pods.deadline_s < pods.submit_s, "deadlineOffsetSec", "is before submitTimeOffsetSec"),
     ):
         pods.reject(np.flatnonzero(faulty), what, lambda pod, reason=reason: reason, origin, remarks)  # type: ignore[misc]

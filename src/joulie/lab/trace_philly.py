@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulie.errors import InputError
-from joulie.lab.jobs import Numbers
-from joulie.lab.trace_columns import Asked, Columns, backwards, jobs_of_asked, read_csv, refuse
+from joulie.lab.jobs import Flags, Numbers
+from joulie.lab.trace_columns import Asked, Columns, backwards, jobs_of_asked, read_csv, refuse, refuse_many
 from joulie.lab.trace_families import FAMILIES, SINGLE
 from joulie.lab.trace_jsonl import Read
+from joulie.lab.trace_records import MOST_TIME_S, TOO_LONG
 from joulie.lab.trace_remarks import Remarks
 
 RUNTIMES = "philly_runtime_s.csv"
@@ -62,18 +63,32 @@ def _checked(
     rows: Columns, origin: str, remarks: Remarks
 ) -> tuple[NDArray[np.int64], Numbers, NDArray[np.int64], list[str]]:
     arrival_s, gpus = rows.values[:, 0], rows.values[:, 1]
-    clusters = np.asarray(rows.texts[0], dtype=str)
     good = refuse(arrival_s < 0, rows.lines, origin, "arrival_s", "is negative", remarks)
+    good &= refuse(arrival_s > MOST_TIME_S, rows.lines, origin, "arrival_s", TOO_LONG, remarks)
     no_count = (gpus < 1) | (gpus > 4096) | (gpus != np.floor(gpus))
     good &= refuse(no_count & good, rows.lines, origin, "gpus", "is not a number of GPUs", remarks)
-    for name in dict.fromkeys(rows.texts[0]):
-        here = np.flatnonzero((clusters == name) & good)
-        late = here[backwards(arrival_s[here])]
-        mask = np.zeros(len(good), bool)
-        mask[late] = True
-        reason = f"time goes backwards within {name!a}"
-        good &= refuse(mask, rows.lines, origin, "arrival_s", reason, remarks)
-    return rows.lines[good], arrival_s[good], gpus[good].astype(np.int64), clusters[good].tolist()
+    names = rows.texts[0]
+
+    def reason(row: int) -> str:
+        return f"time goes backwards within {names[row]!a}"
+
+    good &= refuse(_late(names, arrival_s, good), rows.lines, origin, "arrival_s", reason, remarks)
+    places = np.flatnonzero(good)
+    places = places[refuse_many(_pods(gpus[places].astype(np.int64)), rows.lines[places], origin, "gpus", remarks)]
+    clusters = [names[place] for place in places.tolist()]
+    return rows.lines[places], arrival_s[places], gpus[places].astype(np.int64), clusters
+
+
+def _late(names: list[str], arrival_s: Numbers, good: Flags) -> Flags:
+    """Which good rows come before an earlier one of the same virtual cluster."""
+    code: dict[str, int] = {}
+    cluster = np.asarray([code.setdefault(name, len(code)) for name in names], np.int64)
+    _, rank = np.unique(arrival_s, return_inverse=True)
+    places = np.flatnonzero(good)
+    places = places[np.argsort(cluster[places], kind="stable")]
+    late = np.zeros(len(good), bool)
+    late[places] = backwards(cluster[places] * len(good) + rank[places])  # a later cluster's are all above
+    return late
 
 
 def _pods(gpus: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -91,7 +106,8 @@ def _runtimes(path: Path, remarks: Remarks) -> Numbers:
     except OSError as error:
         raise InputError(f"{path}: the run times cannot be read: {error.strerror}") from None
     run_s = rows.values[:, 0]
-    run_s = run_s[refuse(run_s < 0, rows.lines, str(path), "runtime", "is negative", remarks)]
+    good = refuse(run_s < 0, rows.lines, str(path), "runtime", "is negative", remarks)
+    run_s = run_s[good & refuse(run_s > MOST_TIME_S, rows.lines, str(path), "runtime", TOO_LONG, remarks)]
     if not len(run_s):
         raise InputError(f"{path}: holds no run time")
     return np.maximum(run_s, 1.0)

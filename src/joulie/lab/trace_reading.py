@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -13,9 +14,10 @@ import numpy as np
 from joulie.catalogue.lookup import Catalogue
 from joulie.errors import InputError
 from joulie.lab.generating import generate
-from joulie.lab.jobs import JobTable
+from joulie.lab.jobs import ANY_MODEL, JobTable
 from joulie.lab.setup import ClusterSetup
 from joulie.lab.trace_azure import read_azure
+from joulie.lab.trace_columns import cells_of
 from joulie.lab.trace_cutting import chosen, cut
 from joulie.lab.trace_fitting import misfits
 from joulie.lab.trace_jsonl import Read, read_jsonl
@@ -25,7 +27,10 @@ from joulie.lab.trace_setup import Format, TraceSetup
 from joulie.lab.trace_swf import read_swf
 
 FORMATS: tuple[Format, ...] = ("jsonl", "swf", "philly", "azure")
-_HEADERS: dict[str, Format] = {"vc,arrival_s": "philly", "TIMESTAMP,ContextTokens": "azure"}
+_HEADERS: dict[frozenset[str], Format] = {
+    frozenset(("vc", "arrival_s")): "philly",
+    frozenset(("TIMESTAMP", "ContextTokens")): "azure",
+}
 
 
 def jobs_of(
@@ -76,11 +81,12 @@ def read_trace(
         size = place.stat().st_size
         with place.open("rb") as raw:
             followed = raw if progress is None else _Followed(raw, size, progress)
-            file = gzip.GzipFile(fileobj=followed, mode="rb") if place.suffix == ".gz" else followed  # type: ignore[arg-type]
+            file = gzip.GzipFile(fileobj=followed, mode="rb") if place.suffix.lower() == ".gz" else followed  # type: ignore[arg-type]
             read = _read(file, place, format, seed, performance_share, said)  # type: ignore[arg-type]
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{path}: cannot be read: {reason}") from None
+    read = Read(_named_as_in(catalogue or Catalogue(), read.jobs), read.lines)
     if cluster is not None:
         keep = np.ones(len(read.jobs), bool)
         for misfit in misfits(read.jobs, cluster, catalogue):
@@ -92,10 +98,20 @@ def read_trace(
     return read.jobs
 
 
+def _named_as_in(catalogue: Catalogue, jobs: JobTable) -> JobTable:
+    """GPU models by the catalogue's names, which nodes have: a file may call a board as its driver does."""
+    known = [catalogue.gpu(name) for name in jobs.gpu_models]
+    names = [model.name if model else name for model, name in zip(known, jobs.gpu_models, strict=True)]
+    if names == list(jobs.gpu_models):
+        return jobs
+    models = tuple(dict.fromkeys(names))
+    code = np.asarray([models.index(name) for name in names], np.int32)
+    gpu_model = np.where(jobs.gpu_model == ANY_MODEL, np.int32(ANY_MODEL), code[jobs.gpu_model])
+    return replace(jobs, gpu_models=models, gpu_model=gpu_model)
+
+
 def _read(file: IO[bytes], path: Path, format: Format, seed: int, share: float, said: Remarks) -> Read:
-    kind = format or _by_name(path)
-    if not kind:
-        kind = _by_header(path)
+    kind = format_of(path, format)
     if kind == "swf":
         return read_swf(file, str(path), seed, share, said)
     if kind == "philly":
@@ -105,17 +121,22 @@ def _read(file: IO[bytes], path: Path, format: Format, seed: int, share: float, 
     return read_jsonl(file, str(path), said)
 
 
+def format_of(path: Path, format: Format = "") -> Format:
+    """As it is said, else by the file's name, else by the names of its columns."""
+    return format or _by_name(path) or _by_header(path)
+
+
 def _by_name(path: Path) -> Format:
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz")
     return "swf" if name.endswith(".swf") else "" if name.endswith(".csv") else "jsonl"
 
 
 def _by_header(path: Path) -> Format:
     """Of comma-separated values by the names of their columns."""
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        header = file.readline(200).decode("utf-8-sig", "replace").replace(" ", "")
-    for beginning, kind in _HEADERS.items():
-        if header.startswith(beginning):
+    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        header = file.readline(4096).decode("utf-8-sig", "replace")
+    for names, kind in _HEADERS.items():
+        if names <= {*cells_of(header.strip())}:
             return kind
     raise InputError(f"{path}:1: its columns are of no known trace; say which: --format {', '.join(FORMATS)}")
 

@@ -10,7 +10,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from joulie.model.names import AMD_GPU, GPU_MODEL_LABEL, NVIDIA_GPU, WORKLOAD_CLASS_ANNOTATION
 from joulie.model.quantity import Quantity
 
-Time = Annotated[float, Meta(ge=0, le=10 * 366 * 86_400)]  # ten years: whoever writes Unix time by mistake is told
+MOST_TIME_S = 10 * 366 * 86_400  # ten years: whoever writes Unix time by mistake is told
+TOO_LONG = "is above ten years"
+Time = Annotated[float, Meta(ge=0, le=MOST_TIME_S)]
 Units = Annotated[float, Meta(ge=0, le=1e15)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=253)]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from joulie.catalogue.entries import GpuModel
 from joulie.catalogue.lookup import Catalogue
 from joulie.errors import InputError
-from joulie.lab.jobs import JobTable
+from joulie.lab.jobs import JobTable, Numbers
 from joulie.lab.setup import ClusterSetup, NodeGroup
+from joulie.lab.shapes import MILLI
 from joulie.plant.reference import cpu_core_speed, gpu_speed
 
 CPUS, GPUS = "CPUs", "GPUs"
+MOST_SLOTS = 1_000_000  # of one node, for a pod that asks for hardly anything
 
 
 class Nodes(NamedTuple):
@@ -25,12 +30,16 @@ class Nodes(NamedTuple):
     core_speed: float
     gpu_speed: float
 
+    @property
+    def mcores(self) -> int:
+        return round(self.cores * MILLI)
+
     def holds(self, cores: float, gpus: int, gpu_name: str = "") -> int:
-        """So many pods of this shape fit on one of them."""
+        """So many pods of this shape fit on one of them, in thousandths of a core as a run counts them."""
         if gpus and not (self.gpu and gpu_name in ("", self.gpu.name)):
             return 0
-        by_cores = math.floor(self.cores / cores + 1e-9) if cores > 0 else math.inf  # 0.1 goes 10 times into 1
-        return int(min(by_cores, self.gpus // gpus if gpus else math.inf))
+        mcores = math.ceil(cores * MILLI - 1e-6)
+        return min(self.mcores // mcores if mcores else MOST_SLOTS, self.gpus // gpus if gpus else MOST_SLOTS)
 
 
 class Room:
@@ -49,9 +58,14 @@ class Room:
 
     def slots(self, cores: float, gpus: int, gpu_name: str = "") -> int:
         """So many pods of this shape fit into the empty cluster; the model is any that has no name."""
+        each = self.on_each(cores, gpus, gpu_name)
+        return sum(n.machines * fit for n, fit in zip(self.nodes, each, strict=True))
+
+    def on_each(self, cores: float, gpus: int, gpu_name: str = "") -> list[int]:
+        """So many pods of this shape fit on one empty node of each kind."""
         known = self._catalogue.gpu(gpu_name)
         name = known.name if known else gpu_name
-        return sum(n.machines * n.holds(cores, gpus, name) for n in self.nodes if self.takes(n, gpus))
+        return [n.holds(cores, gpus, name) if self.takes(n, gpus) else 0 for n in self.nodes]
 
     @property
     def most_gpus(self) -> int:
@@ -71,12 +85,19 @@ class Room:
         }
 
 
+def mcores_of(cores: Numbers) -> NDArray[np.int64]:
+    """Thousandths of a core as a run counts them: rounded up."""
+    return np.ceil(cores * MILLI - 1e-6).astype(np.int64)
+
+
 def offered_load(jobs: JobTable, cluster: ClusterSetup, catalogue: Catalogue | None = None) -> dict[str, float]:
     """Work over what the cluster could do, uncapped, while jobs arrive; above 1 a queue only grows (SPEC 14)."""
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
-    asked = {CPUS: float(jobs.cpu_units.sum()), GPUS: float(jobs.gpu_units.sum())}
+    room = Room(cluster, catalogue)
+    for_cpus = (jobs.gpus == 0) | cluster.cpu_work_on_gpu_nodes  # pods with boards do their CPU work beside them
+    asked = {CPUS: float(jobs.cpu_units[for_cpus].sum()), GPUS: float(jobs.gpu_units.sum())}
     offered = {}
-    for resource, capacity in Room(cluster, catalogue).capacity.items():
+    for resource, capacity in room.capacity.items():
         able = capacity * span_s
         offered[resource] = asked[resource] / able if able > 0 else (math.inf if asked[resource] else 0.0)
     return offered

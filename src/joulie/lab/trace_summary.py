@@ -8,10 +8,10 @@ import numpy as np
 from msgspec import Struct
 
 from joulie.catalogue.lookup import Catalogue
+from joulie.lab.capacity import kinds, loads
 from joulie.lab.jobs import Flags, JobTable
 from joulie.lab.setup import ClusterSetup
 from joulie.lab.trace_families import FAMILIES, HPO, NAMES
-from joulie.lab.trace_room import offered_load
 
 MOST_BARS = 24
 
@@ -52,6 +52,7 @@ class TraceSummary(Struct, frozen=True, rename="camel"):
 
 def summarise(jobs: JobTable, cluster: ClusterSetup, catalogue: Catalogue | None = None) -> TraceSummary:
     """Everything at once; the families in the order of SPEC 10."""
+    known = catalogue or Catalogue()
     sizes = np.diff(jobs.first_pod)
     duration_s = jobs.reference_s
     median_s, p99_s = np.percentile(duration_s, [50, 99]).tolist()
@@ -73,7 +74,7 @@ def summarise(jobs: JobTable, cluster: ClusterSetup, catalogue: Catalogue | None
         p99_s=p99_s,
         longest_s=float(duration_s.max()),
         pod_shapes=len(shapes),
-        offered_load=offered_load(jobs, cluster, catalogue) if last_s > jobs.submit_s[0] else None,
+        offered_load=loads(jobs, cluster, kinds(cluster, known), known) or None,
         families=_families(jobs),
         bar_hours=bar_hours,
         arrivals=np.bincount(place, minlength=bars).tolist(),

@@ -13,10 +13,20 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from joulie.lab.jobs import Numbers
-from joulie.lab.trace_columns import Asked, backwards, jobs_of_asked, numbers, refuse, text_lines
+from joulie.lab.jobs import Flags, Numbers
+from joulie.lab.trace_columns import (
+    LATEST_S,
+    Asked,
+    jobs_of_asked,
+    numbers,
+    refuse,
+    refuse_many,
+    refuse_times,
+    text_lines,
+)
 from joulie.lab.trace_families import Profile
 from joulie.lab.trace_jsonl import Read
+from joulie.lab.trace_records import MOST_TIME_S, TOO_LONG
 from joulie.lab.trace_remarks import Remarks
 
 FIELDS = (
@@ -26,6 +36,7 @@ FIELDS = (
 )
 PLACE = {name: place for place, name in enumerate(FIELDS)}
 MOST_CORES = 64.0  # of a pod
+MOST_PROCESSORS = 10_000_000  # of a job; the largest computers have 8 million
 CANCELLED, PARTS = 5, (2, 3, 4)
 PROFILE = Profile(0.9, 0.0, 0.4, 0.2, 0.0)
 UNKNOWN = -1
@@ -57,31 +68,61 @@ def read_swf(file: IO[bytes], origin: str, seed: int, performance_share: float, 
             f"{origin}: left out {never.sum():,} jobs that were cancelled before they ran, and {parts.sum():,} lines "
             "that repeat parts of jobs"
         )
-    allocated, requested = table[:, PLACE["allocated processors"]], table[:, PLACE["requested processors"]]
+    good = _good(line, table, origin, remarks)
+    line, table = line[good], table[good]
+    in_order = refuse_times(table[:, PLACE["submit time"]], line, origin, "submit time", remarks)
+    line, table = line[in_order], table[in_order]
+    once = _once(line, table[:, PLACE["job number"]], origin, remarks)
+    line, table = line[once], table[once]
+    few = refuse_many(_pods(_processors(table)), line, origin, "allocated processors", remarks)
+    return _jobs(line[few], table[few], seed, performance_share)
+
+
+def _good(line: NDArray[np.int64], table: Numbers, origin: str, remarks: Remarks) -> Flags:
+    """Lines each of which is good by itself."""
+    number, submit_s, run_s = (table[:, PLACE[name]] for name in ("job number", "submit time", "run time"))
+    many = _processors(table) > MOST_PROCESSORS
+    allocated = table[:, PLACE["allocated processors"]] > 0
+    above = f"are above {MOST_PROCESSORS:,}"
     checks = (
-        (table[:, PLACE["submit time"]] < 0, "submit time", "is before the start of the log"),
-        (table[:, PLACE["run time"]] < 0, "run time", "is not known"),
-        (
-            np.where(allocated > 0, allocated, requested) <= 0,
-            "allocated processors",
-            "are not known, nor requested ones",
-        ),
+        ((number < 0) | (number > 2**53) | (number != np.floor(number)), "job number", "is not a whole number"),
+        (submit_s < 0, "submit time", "is before the start of the log"),
+        (submit_s > LATEST_S, "submit time", f"is above {LATEST_S:,.0f} s"),
+        (run_s < 0, "run time", "is not known"),
+        (run_s > MOST_TIME_S, "run time", TOO_LONG),
+        (_processors(table) <= 0, "allocated processors", "are not known, nor requested ones"),
+        (many & allocated, "allocated processors", above),
+        (many & ~allocated, "requested processors", above),
     )
     good = np.ones(len(line), bool)
     for bad, what, reason in checks:
         good &= refuse(bad & good, line, origin, what, reason, remarks)
-    line, table = line[good], table[good]
-    in_order = refuse(
-        backwards(table[:, PLACE["submit time"]]), line, origin, "submit time", "time goes backwards", remarks
-    )
-    line, table = line[in_order], table[in_order]
-    return _jobs(line, table, seed, performance_share)
+    return good
+
+
+def _once(line: NDArray[np.int64], number: Numbers, origin: str, remarks: Remarks) -> Flags:
+    """Lines whose job is in no line before them."""
+    _, first, place = np.unique(number, return_index=True, return_inverse=True)
+    earlier = first[place]
+
+    def twice(row: int) -> str:
+        return f"{number[row]:.0f} is in line {line[earlier[row]]} already"
+
+    return refuse(earlier < np.arange(len(line)), line, origin, "job number", twice, remarks)
+
+
+def _processors(table: Numbers) -> Numbers:
+    allocated, requested = table[:, PLACE["allocated processors"]], table[:, PLACE["requested processors"]]
+    return np.where(allocated > 0, allocated, requested)
+
+
+def _pods(processors: Numbers) -> NDArray[np.int64]:
+    return np.ceil(processors / MOST_CORES).astype(np.int64)
 
 
 def _jobs(line: NDArray[np.int64], table: Numbers, seed: int, performance_share: float) -> Read:
-    allocated, requested = table[:, PLACE["allocated processors"]], table[:, PLACE["requested processors"]]
-    processors = np.where(allocated > 0, allocated, requested)
-    pods = np.ceil(processors / MOST_CORES).astype(np.int64)
+    processors = _processors(table)
+    pods = _pods(processors)
     run_s = np.maximum(table[:, PLACE["run time"]], 1.0)
     used_s = table[:, PLACE["average CPU time"]]
     busy = np.where(used_s > 0, np.clip(used_s / run_s, 0.0, 1.0), PROFILE.cpu_utilisation)

@@ -38,7 +38,7 @@ Progress = Callable[[float], None]
 
 def write_trace(jobs: JobTable, path: Path, progress: Progress | None = None) -> None:
     """As JSON Lines; a name that ends in .gz is compressed, unless it is a device's or a pipe's."""
-    compress = path.suffix == ".gz" and (path.is_file() or not path.exists())
+    compress = path.suffix.lower() == ".gz" and (path.is_file() or not path.exists())
     with whole_file(path) as file:
         if compress:
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=3, mtime=0) as compressed:

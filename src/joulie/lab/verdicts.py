@@ -3,76 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from joulie.lab.compare import Compared, Difference
 
 ENERGY, DELAY = "facility_kwh", "slowdown_p99"
 FEWEST_SEEDS = 5
+TOO_SMALL_PCT = 0.05  # shown as 0.0 %
 
 
-def verdict(name: str, baseline: str, differences: Mapping[str, Difference], seeds: int) -> str:
+class Basis(NamedTuple):
+    """What a sentence rests on."""
+
+    seeds: int
+    trace: str = ""  # the one that all seeds replay
+
+    @property
+    def paired(self) -> str:
+        return f"{self.seeds} paired seeds{', all of this one trace' if self.trace else ''}"
+
+    def told(self, sentence: str) -> str:
+        """With what it is true of: one trace says nothing of others."""
+        return f"On {self.trace} alone: {sentence}" if self.trace else sentence
+
+
+def verdict(name: str, baseline: str, differences: Mapping[str, Difference], basis: Basis, aside: str = "") -> str:
     """Energy and delay in one sentence, never one without the other."""
+    return _verdict(name, baseline, differences, basis) + (f" But {aside}." if aside else "")
+
+
+def _verdict(name: str, baseline: str, differences: Mapping[str, Difference], basis: Basis) -> str:
     energy, delay = differences[ENERGY], differences[DELAY]
-    if seeds < FEWEST_SEEDS:
+    if basis.seeds < FEWEST_SEEDS:
         return (
-            f"{name} against {baseline}: nothing can be claimed from {_counted(seeds, 'seed')}, at least "
+            f"{name} against {baseline}: nothing can be claimed from {_counted(basis.seeds, 'seed')}, at least "
             f"{FEWEST_SEEDS} are needed (in these: energy {_plain(energy)}, p99 slowdown {_plain(delay)})."
         )
     if not energy.significant and not delay.significant:
-        return (
+        return basis.told(
             f"{name} against {baseline}: no significant difference "
-            f"(energy {_signed(energy)}, p99 slowdown {_signed(delay)}; {seeds} paired seeds)."
+            f"(energy {_signed(energy)}, p99 slowdown {_signed(delay)}; {basis.paired})."
         )
-    return f"Against {baseline}, {name} {_of_energy(energy)} and {_of_delay(delay)} ({seeds} paired seeds)."
+    return basis.told(f"Against {baseline}, {name} {_of_energy(energy)} and {_of_delay(delay)} ({basis.paired}).")
 
 
-def summary(variants: Sequence[Compared], seeds: int) -> str:
+def summary(variants: Sequence[Compared], basis: Basis) -> str:
     """The sentence on top of a report. The first variant is the baseline."""
     baseline, *others = variants
     if not others:
-        return f"{baseline.name} alone was run ({_counted(seeds, 'seed')}): there is nothing to compare it with."
+        return f"{baseline.name} alone was run ({_counted(basis.seeds, 'seed')}): there is nothing to compare it with."
     if len(others) == 1:
         return others[0].verdict
-    if seeds < FEWEST_SEEDS:
-        return f"Nothing can be claimed from {_counted(seeds, 'seed')}: at least {FEWEST_SEEDS} are needed."
+    if basis.seeds < FEWEST_SEEDS:
+        return f"Nothing can be claimed from {_counted(basis.seeds, 'seed')}: at least {FEWEST_SEEDS} are needed."
     saving = sorted(
-        (one for one in others if one.differences[ENERGY].significant and one.differences[ENERGY].mean < 0),
+        (one for one in others if counts(one.differences[ENERGY]) and one.differences[ENERGY].mean < 0),
         key=lambda one: one.differences[ENERGY].mean,
     )
     if saving:
-        free = [one.name for one in saving if not _worse(one.differences[DELAY])]
+        free = [one.name for one in saving if not worse(one.differences[DELAY])]
         shown = "not shown to make p99 slowdown worse"
         without = f"; {shown}: {', '.join(free)}" if free else "; all of them make p99 slowdown worse"
-        return f"{len(saving)} of {len(others)} variants save energy{without}. The most: {saving[0].verdict}"
-    costly = [one.name for one in others if one.differences[ENERGY].significant]
+        how_many = basis.told(f"{len(saving)} of {len(others)} variants save energy{without}.")
+        return f"{how_many} The most: {saving[0].verdict}"
+    costly = [one.name for one in others if counts(one.differences[ENERGY])]
     if costly:
         more = ", ".join(costly)
-        return f"No variant saves energy against {baseline.name}, and {more} used more ({seeds} paired seeds)."
-    if any(one.differences[DELAY].significant for one in others):
-        told = [one.verdict for one in others if one.differences[DELAY].significant]
-        return f"No variant makes a significant difference in energy. {told[0]}"
-    return (
+        return basis.told(f"No variant saves energy against {baseline.name}, and {more} used more ({basis.paired}).")
+    traces = any(one.differences[ENERGY].significant for one in others)
+    slower = [one for one in others if counts(one.differences[DELAY])]
+    if traces or slower:
+        none = f"changes energy by {TOO_SMALL_PCT} % or more" if traces else "makes a significant difference in energy"
+        return basis.told(f"No variant {none}.") + (f" {slower[0].verdict}" if slower else "")
+    return basis.told(
         f"No significant difference in energy or p99 slowdown between {baseline.name} and any of "
-        f"{len(others)} variants ({seeds} paired seeds)."
+        f"{len(others)} variants ({basis.paired})."
     )
 
 
+def counts(found: Difference) -> bool:
+    """Whether it is more than chance, and more than nothing as numbers are shown."""
+    return found.significant and (found.relative_pct is None or abs(found.relative_pct) >= TOO_SMALL_PCT)
+
+
+def worse(delay: Difference) -> bool:
+    return counts(delay) and delay.mean > 0
+
+
 def _of_energy(energy: Difference) -> str:
-    if not energy.significant:
-        return f"makes no significant difference in energy ({_signed(energy)})"
+    if not counts(energy):
+        return f"makes {_no_difference(energy)} in energy ({_signed(energy)})"
     return f"saves {_size(energy)} energy" if energy.mean < 0 else f"uses {_size(energy)} more energy"
 
 
 def _of_delay(delay: Difference) -> str:
-    if not delay.significant:
-        return f"makes no significant difference in p99 slowdown ({_signed(delay)})"
+    if not counts(delay):
+        return f"makes {_no_difference(delay)} in p99 slowdown ({_signed(delay)})"
     return f"makes p99 slowdown {_size(delay)} {'better' if delay.mean < 0 else 'worse'}"
 
 
-def _worse(delay: Difference) -> bool:
-    return delay.significant and delay.mean > 0
+def _no_difference(found: Difference) -> str:
+    return f"a difference of less than {TOO_SMALL_PCT} %" if found.significant else "no significant difference"
 
 
 def _size(found: Difference) -> str:

@@ -1,26 +1,20 @@
-"""Who performs runs: this process, as many children as there are cores, or the workers of a Dask cluster.
+"""Who performs runs: this process, or the workers of a Dask cluster; `children` has processes on this machine.
 
-Each run is computed by the same function from the same arguments, so it does not matter where. Children and workers
-import nothing of the command line.
+Each run is computed by the same function from the same arguments, so it does not matter where. Workers import nothing
+of the command line.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from joulie.errors import JoulieError
-from joulie.lab.digests import code_digest
+from joulie.lab.digests import computed_by
 from joulie.lab.experiment import Case
 from joulie.lab.performing import files_of, perform, place_of
 from joulie.lab.refusals import LabError
@@ -29,8 +23,7 @@ from joulie.lab.store import Planned
 if TYPE_CHECKING:
     from joulie.lab.sweep import Watch
 
-LOOK_S = 0.2  # how often progress is looked at
-GRACE_S = 3.0  # for a child to end in order
+LOOK_S = 0.1  # how often results are looked for
 PROGRESS_S = 0.5  # how often a Dask worker tells
 TOPIC = "joulie-lab-progress"
 
@@ -62,59 +55,28 @@ class StoppedError(Exception):
 def work(task: Task, progress: Callable[[float], None]) -> Worked:
     """One run. What goes wrong is told, not raised, but for a result that cannot be: that stops everything."""
     try:
-        return Worked(task, files_of(perform(task.case, task.planned.seed, progress, task.git_commit)))
+        _refuse_others(task, task.case.key(task.planned.seed))
+        finished = perform(task.case, task.planned.seed, progress, task.git_commit)
+        _refuse_others(task, finished.provenance.key)
+        return Worked(task, files_of(finished))
     except (AssertionError, StoppedError):
         raise
     except JoulieError as error:
-        return Worked(task, None, str(error))
+        return Worked(task, None, str(error).removeprefix(f"{task.place}: "))
     except Exception as error:  # noqa: BLE001 - a fault of a policy or scheduler from outside must not stop the others
         return Worked(task, None, f"{type(error).__name__}: {error}")
+
+
+def _refuse_others(task: Task, key: str) -> None:
+    """A result is kept under the key of what was planned, so nothing else may have been run."""
+    if key != task.planned.key:
+        raise LabError("a file that it reads was changed since the sweep began, or is another one there: sweep again")
 
 
 def here(tasks: Sequence[Task], watch: Watch) -> Generator[Worked, None, None]:
     """One after the other, in this process."""
     for task in tasks:
         yield work(task, lambda share, task=task: watch.share(task.place, share))  # type: ignore[misc]
-
-
-class Children:
-    """As many processes as asked for; each run in one of them."""
-
-    def __init__(self, count: int | None = None) -> None:
-        self.count = count or os.cpu_count() or 1
-
-    def __call__(self, tasks: Sequence[Task], watch: Watch) -> Generator[Worked, None, None]:
-        from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-        from concurrent.futures.process import BrokenProcessPool
-        from multiprocessing import get_context
-
-        if not tasks:
-            return
-        context = get_context("spawn")
-        shares, stop = context.Array("d", len(tasks), lock=False), context.Event()
-        pool = ProcessPoolExecutor(min(self.count, len(tasks)), context, _begin_child, (shares, stop))
-        # The first goes ahead alone until it is under way: what it compiles, the others find compiled.
-        left = list(enumerate(tasks))
-        running: set[Future[Worked]] = set()
-        try:
-            while left or running:
-                if left and (not running or shares[0] > 0):
-                    begin, left = (left, []) if len(left) < len(tasks) else (left[:1], left[1:])
-                    with uninterrupted(), _without_main():
-                        running |= {pool.submit(_in_child, slot, task) for slot, task in begin}
-                done, running = wait(running, LOOK_S, FIRST_COMPLETED)
-                for slot, task in enumerate(tasks):
-                    if 0 < shares[slot] < 1:
-                        watch.share(task.place, shares[slot])
-                for future in done:
-                    yield future.result()
-        except BrokenProcessPool:
-            raise LabError(
-                "a worker process ended by itself, perhaps for lack of memory: fewer with --workers"
-            ) from None
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
 
 
 class Dask:
@@ -133,10 +95,9 @@ class Dask:
             raise LabError(f"--dask {self.address}: no Dask scheduler answers there: {error}") from None
         with client:
             client.subscribe_topic(TOPIC, lambda event: watch.share(*event[1]))
-            futures = client.map(_on_dask, tasks, [code_digest()] * len(tasks), pure=False, retries=0)
+            futures = client.map(_on_dask, tasks, [computed_by()] * len(tasks), pure=False, retries=0)
             try:
-                for _, worked in distributed.as_completed(futures, loop=client.loop, with_results=True):
-                    yield worked
+                yield from self._results(client, distributed.as_completed(futures, client.loop, with_results=True))
             except distributed.KilledWorker as error:
                 raise LabError(
                     f"--dask {self.address}: a worker ended by itself, perhaps for lack of memory: {error}"
@@ -144,79 +105,31 @@ class Dask:
             finally:
                 client.cancel(futures, force=True)
 
-
-@contextmanager
-def uninterrupted() -> Generator[None, None, None]:
-    """Ctrl-C counts when all is done: a child that has got half of what it needs would die with a traceback.
-
-    Children that begin here hear nothing of it either, before they can say that they want to.
-    """
-    if threading.current_thread() is not threading.main_thread():  # Ctrl-C never comes here
-        yield
-        return
-    told: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: told.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-        if told:
-            signal.raise_signal(signal.SIGINT)
+    def _results(self, client: Any, done: Any) -> Generator[Worked, None, None]:
+        """As they come; LabError where nobody is left who could send one."""
+        since_s = time.monotonic()  # when somebody was there
+        while not done.is_empty():
+            if done.has_ready():
+                _, worked = next(done)
+                if not isinstance(worked, Worked):  # it was cancelled
+                    raise LabError(f"--dask {self.address}: the Dask scheduler has given up the runs: {worked}")
+                yield worked
+            else:
+                time.sleep(LOOK_S)
+            if time.monotonic() - since_s > self.patience_s / 2:
+                if client.nthreads():
+                    since_s = time.monotonic()
+                elif time.monotonic() - since_s > self.patience_s:
+                    raise LabError(f"--dask {self.address}: there is no Dask worker; finished runs are kept")
 
 
-@contextmanager
-def _without_main() -> Generator[None, None, None]:
-    """Children that begin here do not run the program's main module again: not the command line, nor a script of
-    somebody who forgot to guard it.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-_child: dict[str, Any] = {}
-
-
-def _begin_child(shares: Any, stop: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which stops its children in order
-    _child.update(shares=shares, stop=stop)
-    threading.Thread(target=_end_in_time, args=(stop,), daemon=True).start()
-
-
-def _end_in_time(stop: Any) -> None:
-    """No child outlives its parent, nor a stop for long: one that is compiling would not look up for a minute."""
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    while not stop.wait(1.0):
-        if parent is not None and not parent.is_alive():
-            os._exit(1)
-    time.sleep(GRACE_S)
-    os._exit(1)
-
-
-def _in_child(slot: int, task: Task) -> Worked:
-    def progress(share: float) -> None:
-        _child["shares"][slot] = share
-        if _child["stop"].is_set():
-            raise StoppedError
-
-    try:
-        return work(task, progress)
-    finally:
-        _child["shares"][slot] = 1.0
-
-
-def _on_dask(task: Task, code: str) -> Worked:
+def _on_dask(task: Task, asked: dict[str, str]) -> Worked:
     from distributed import get_worker
 
-    if code_digest() != code:
-        return Worked(task, None, "the Dask worker runs another version of Joulie than this command")
+    here = computed_by()
+    if other := [name for name in asked if here.get(name) != asked[name]]:
+        what = {"code": "other sources of Joulie"}.get(other[0], f"another version of {other[0]}")
+        return Worked(task, None, f"the Dask worker has {what} than this command")
     worker, told_s = get_worker(), 0.0
 
     def progress(share: float) -> None:

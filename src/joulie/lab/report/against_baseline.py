@@ -12,6 +12,7 @@ from joulie.lab.report.looks import Look
 from joulie.lab.report.markup import Markup
 from joulie.lab.report.plot import Plot, room_for, row_axis
 from joulie.lab.report.wording import listed, measured, percent, relative
+from joulie.lab.verdicts import counts, worse
 
 ENERGY, SLOWDOWN = "facility_kwh", "slowdown_p99"
 BOUND, IT_ENERGY, OVER_BOUND = "bound_kwh", "it_kwh", "over_bound_pct"
@@ -74,9 +75,9 @@ def _saved_for_free(comparison: Comparison) -> str:
         f"“{variant.name}”"
         for variant in comparison.variants[1:]
         if {ENERGY, SLOWDOWN} <= variant.differences.keys()
-        and variant.differences[ENERGY].significant
+        and counts(variant.differences[ENERGY])
         and variant.differences[ENERGY].mean < 0
-        and not (variant.differences[SLOWDOWN].significant and variant.differences[SLOWDOWN].mean > 0)
+        and not worse(variant.differences[SLOWDOWN])
     ]
     if not free:
         return "No variant is shown to save energy without more slowdown."
@@ -85,10 +86,10 @@ def _saved_for_free(comparison: Comparison) -> str:
 
 def _draw_bound(plot: Plot, comparison: Comparison) -> str:
     """The line, where it lies within the plot; and what the caption says of it."""
-    estimates = comparison.variants[0].estimates
-    if BOUND not in estimates:
+    bounds = [variant.estimates[BOUND].mean for variant in comparison.variants if BOUND in variant.estimates]
+    if not bounds:
         return ""
-    bound = estimates[BOUND].mean
+    bound = min(bounds)  # which differ where nodes or their sleep do
     inside = bound >= plot.y.low
     words = f"lower bound {measured(BOUND, bound)}"
     if inside:
@@ -114,7 +115,7 @@ def paired(comparison: Comparison, looks: Mapping[str, Look]) -> Figure | None:
         if found:
             plots.append(_paired_plot(title, found, looks, comparison.seeds))
     caption = (
-        f"Small marks: one for each of {len(comparison.seeds)} seeds, the same jobs and weather in both runs. Large "
+        f"Small marks: one for each of {len(comparison.seeds)} seeds, the same jobs in both runs. Large "
         "mark: their mean; brackets: its 95 % confidence interval. Where the brackets hold 0, no difference was shown. "
         "Energy is counted over the same time: whoever is done earlier idles on."
     )
@@ -150,7 +151,7 @@ def _paired_plot(
 
 def distance(comparison: Comparison, looks: Mapping[str, Look]) -> Figure | None:
     """IT energy above what no schedule can go below."""
-    found = {v.name: v.estimates for v in comparison.variants if {BOUND, IT_ENERGY} <= v.estimates.keys()}
+    found = {v.name: v.estimates for v in comparison.variants if {BOUND, IT_ENERGY, OVER_BOUND} <= v.estimates.keys()}
     if not found:
         return None
     ends = [one[measure].mean for one in found.values() for measure in (BOUND, IT_ENERGY)]
@@ -165,7 +166,7 @@ def distance(comparison: Comparison, looks: Mapping[str, Look]) -> Figure | None
     over = {}
     for row, (name, estimates) in enumerate(found.items()):
         bound, spent = estimates[BOUND].mean, estimates[IT_ENERGY].mean
-        over[name] = 100 * (spent / bound - 1) if bound else float("nan")
+        over[name] = estimates[OVER_BOUND].mean
         plot.across(0.0, bound, -row, looks[name], "bar pale")
         plot.across(bound, spent, -row, looks[name], "bracket")
         plot.dot(spent, -row, looks[name], f"{name}: {measured(IT_ENERGY, spent)}, bound {measured(BOUND, bound)}")

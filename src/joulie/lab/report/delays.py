@@ -39,8 +39,8 @@ KINDS = (
         "slowdowns",
         "Whom it slowed down",
         lambda found: found.slowdown,
-        lambda longest: log_axis("Slowdown", "× the shortest possible time", 1.0, longest),
-        lambda value: amount(value, 2, "×"),
+        lambda longest: log_axis("Slowdown", "× the shortest possible time", 1.0, longest, "≤ 1"),
+        lambda value: amount(value, 2, "×") if value > 1 else "≤ 1 ×",
     ),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from joulie.lab.beside import held_beside
 from joulie.lab.experiment import Experiment
 from joulie.lab.report.wording import duration, listed
 from joulie.lab.seeds import shown_seeds
@@ -48,7 +49,8 @@ def facts(results: Results, experiment: Experiment) -> list[tuple[str, str]]:
     for variant in experiment.variants:
         if variant != experiment.baseline:
             changed = _changed(base.setup, experiment.case(variant, experiment.facets[0]).setup)
-            found.append((f"Variant {variant}", changed or "as the baseline"))
+            held = held_beside(results.runs.get(experiment.facets[0], {}).get(variant, {}))
+            found.append((f"Variant {variant}", (changed or "as the baseline") + (f" ({held})" if held else "")))
     if experiment.facets != ("",):
         found.append(("Compared for each of", listed(list(experiment.facets))))
     simulated = sum(run.measures.wall_s for run in runs)

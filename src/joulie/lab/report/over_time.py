@@ -54,8 +54,8 @@ def over_time(runs: Mapping[str, Series], looks: Mapping[str, Look], seed: int) 
     left = f" Not drawn, because nothing happens there: {listed(missing)}." if missing else ""
     caption = (
         f"The course of one seed, {seed}{_averaging(runs)}. All plots share the time axis. "
-        "Fans and compressors are part of the facility’s power. "
-        f"Highest recorded mean: {listed(peaks)}.{left}{left_out(shown, every)}"
+        f"Fans and compressors are part of the facility’s power. {_whose_weather(runs, shown)}"
+        f"Highest mean of a recorded interval: {listed(peaks)}.{left}{left_out(shown, every)}"
     )
     return Figure("over-time", "Power over time, with caps and temperature", plots, caption, shown)
 
@@ -65,6 +65,22 @@ def _averaging(runs: Mapping[str, Series]) -> str:
     longest = max((run["time_s"] for run in runs.values()), key=len)
     size = piece_size(len(longest))
     return f"; lines are means of {duration(size * float(longest[-1]) / len(longest))}" if size > 1 else ""
+
+
+def _longest(runs: Mapping[str, Series], shown: Sequence[Look]) -> Look:
+    """Whose air outside is drawn."""
+    return max(shown, key=lambda look: len(runs[look.name]["time_s"]))
+
+
+def _whose_weather(runs: Mapping[str, Series], shown: Sequence[Look]) -> str:
+    """Where variants differ in it."""
+    drawn = _longest(runs, shown)
+    outside_c = runs[drawn.name]["outside_c"]
+    same = all(
+        np.array_equal(runs[look.name]["outside_c"][:-1], outside_c[: len(runs[look.name]["outside_c"]) - 1])
+        for look in shown
+    )
+    return "" if same else f"Air outside is that of “{drawn.name}”; not all have the same. "
 
 
 def _dull(panel: Panel, runs: Mapping[str, Series]) -> bool:
@@ -79,7 +95,7 @@ def _plot(panel: Panel, runs: Mapping[str, Series], shown: Sequence[Look], *, la
     drawn = [values for values in columns.values() if len(values)]
     outside = panel.unit == "°C"
     if outside:
-        longest = max(shown, key=lambda look: len(hours[look]))
+        longest = _longest(runs, shown)
         columns[OUTSIDE], hours[OUTSIDE] = runs[longest.name]["outside_c"], hours[longest]
         drawn.append(columns[OUTSIDE])
     ends = [float(end(values)) for values in drawn for end in (np.nanmin, np.nanmax) if not np.all(np.isnan(values))]

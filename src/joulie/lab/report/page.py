@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from joulie.lab.compare import Comparison
 from joulie.lab.report.across_facets import across_facets
 from joulie.lab.report.against_baseline import distance, paired, pareto
 from joulie.lab.report.delays import delays
@@ -68,10 +69,11 @@ def _claim(material: Material) -> Markup | None:
     """What the experiment's file claims, and whether the numbers say so too."""
     if not material.claim and not material.checked:
         return None
+    one_trace = any(facet.comparison.trace for facet in material.facets)
     if material.broken:
         verdict = "The numbers do not bear it out:"
     elif material.checked:
-        verdict = "The numbers bear it out."
+        verdict = "The numbers bear it out" + (", for this one trace alone." if one_trace else ".")
     else:
         verdict = "It is made in words alone, so nothing checks it."
     reasons = tag("ul", *(tag("li", solid(reason)) for reason in material.broken)) if material.broken else None
@@ -94,7 +96,7 @@ def _main(material: Material) -> Markup:
     names = looks(variant.name for variant in comparisons[0].variants)
     overall = across_facets(comparisons, names)
     sections = [_facet(facet, place, material) for place, facet in enumerate(material.facets)]
-    source = f"Source: {material.source}; experiment “{material.name}”, {_seeds(comparisons[0].seeds)}."
+    source = f"Source: {material.source}; experiment “{material.name}”, {_seeds(comparisons[0])}."
     first = joined([tag("h2", "Side by side"), draw(overall, source)]) if overall else None
     return tag("main", first, *sections, _how(material))
 
@@ -102,11 +104,10 @@ def _main(material: Material) -> Markup:
 def _facet(facet: Facet, place: int, material: Material) -> Markup:
     several = len(material.facets) > 1
     comparison, suffix = facet.comparison, f"-{place}" if several else ""
-    seeds = comparison.seeds
     said = [variant.verdict for variant in comparison.variants if variant.verdict]
     figures = []
     for figure in _figures(facet, suffix):
-        which = f"seed {facet.seed}" if figure.key.startswith("over-time") else _seeds(seeds)
+        which = f"seed {facet.seed}" if figure.key.startswith("over-time") else _seeds(comparison)
         where = f", {comparison.facet}" if comparison.facet else ""
         figures.append(draw(figure, f"Source: {material.source}; experiment “{material.name}”{where}, {which}."))
     pictures = (
@@ -148,7 +149,7 @@ def _numbers(facet: Facet, suffix: str) -> Markup:
     short, full = short_table(facet.comparison), full_table(facet.comparison)
     return tag(
         "div",
-        as_html(short, "Variants and what they come to", f"{FOOTNOTE} {_seeds(facet.comparison.seeds)}."),
+        as_html(short, "Variants and what they come to", f"{FOOTNOTE} {_seeds(facet.comparison)}."),
         _paper(f"markdown{suffix}", "As Markdown", as_markdown(short)),
         _paper(f"latex{suffix}", "As LaTeX", as_latex(short)),
         tag(
@@ -188,13 +189,14 @@ def _foot(material: Material) -> Markup:
     return tag("footer", tag("p", f"{material.source[:1].upper()}{material.source[1:]}."))
 
 
-def _seeds(seeds: tuple[int, ...]) -> str:
-    """seeds 101 to 120; or each of them."""
+def _seeds(comparison: Comparison) -> str:
+    """20 seeds, 101 to 120; or each of them. And what they share, if not even jobs are others."""
+    seeds = comparison.seeds
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
-    if seeds == tuple(range(seeds[0], seeds[-1] + 1)):
-        return f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}"
-    return f"{len(seeds)} seeds, {', '.join(map(str, seeds))}"
+    in_a_row = seeds == tuple(range(seeds[0], seeds[-1] + 1))
+    which = f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
+    return f"{len(seeds)} seeds, {which}" + (f", all of {comparison.trace} alone" if comparison.trace else "")
 
 
 def _mark() -> Markup:

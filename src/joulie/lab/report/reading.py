@@ -10,7 +10,7 @@ import numpy as np
 
 from joulie.errors import InputError
 from joulie.lab.claims import broken_claims
-from joulie.lab.experiment import parse_experiment
+from joulie.lab.experiment import Experiment, parse_experiment
 from joulie.lab.report.distributions import Delays, groups
 from joulie.lab.report.facts import facts, source_of
 from joulie.lab.report.material import Facet, Material
@@ -24,10 +24,14 @@ MEDIAN_OF = "facility_kwh"
 Runs = Mapping[str, Mapping[int, StoredRun]]  # by variant and seed
 
 
-def material(folder: Path, seed: int | None = None) -> Material:
-    """LabError where the results cannot be compared; `seed` is the one whose course is drawn."""
+def material(folder: Path, seed: int | None = None, experiment: Experiment | None = None) -> Material:
+    """LabError where the results cannot be compared, or are not those of the experiment; without one, of the folder's.
+
+    `seed` is the one whose course is drawn.
+    """
     results = load_results(folder)
-    experiment = parse_experiment(results.index.text, results.index.filename, folder, was_run=True)
+    if experiment is None:
+        experiment = parse_experiment(results.index.text, results.index.filename, folder, was_run=True)
     compared = comparisons(experiment, folder)
     if seed is not None and seed not in experiment.seeds:
         raise InputError(f"--seed {seed}: {folder} has none of it: there are {', '.join(map(str, experiment.seeds))}")

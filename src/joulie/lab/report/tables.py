@@ -64,7 +64,9 @@ def short_table(comparison: Comparison) -> Table:
             head.append("change (%)")
     rows = []
     for variant in comparison.variants:
-        row = [f"{variant.name} (baseline)" if changes and variant.name == comparison.baseline else variant.name]
+        beside = ["baseline"] if changes and variant.name == comparison.baseline else []
+        beside += [variant.aside] if variant.aside else []
+        row = [f"{variant.name} ({'; '.join(beside)})" if beside else variant.name]
         for name in present:
             row.append(_mean(variant, name))
             if name in changes:
