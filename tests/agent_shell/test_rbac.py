@@ -51,7 +51,7 @@ class Refusals(ContactLog):
         if status == FORBIDDEN:
             self._note(what)
 
-    def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
+    def failed(self, resource: Resource, reason: str, wait_s: float, status: int) -> None:
         if "cannot watch resource" in reason:
             self._note(f"watch {resource.plural}")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -29,41 +27,8 @@ from tests.cluster.fault_server import (
     silence,
     stream,
 )
-from tests.cluster.watching import Notes, Reader, plain, run, watch
-
-IDLE_S = 0.4
-
-
-class Scene:
-    """A server, a watch of its nodes, and what both saw."""
-
-    def __init__(self, server: FaultServer, reader: Reader[dict[str, object]], notes: Notes) -> None:
-        self.server = server
-        self.reader = reader
-        self.notes = notes
-
-    @property
-    def versions(self) -> list[str]:
-        return [query["resourceVersion"] for query in self.server.watch_queries]
-
-
-@asynccontextmanager
-async def scene(*, lists: list[Step], watches: list[Step], timeout_s: float = 5.0) -> AsyncIterator[Scene]:
-    notes = Notes()
-    async with serving(FaultServer(lists, watches)) as server:
-        cluster = KubernetesCluster(
-            Credentials(server.url),
-            observer=notes,
-            timeout_s=timeout_s,
-            watch_idle_s=IDLE_S,
-            backoff=lambda: Backoff(0.01, 0.05),
-        )
-        try:
-            async with watch(cluster, NODES) as reader:
-                yield Scene(server, reader, notes)
-        finally:
-            await cluster.close()
-
+from tests.cluster.scenes import IDLE_S, scene
+from tests.cluster.watching import Notes, plain, run, watch
 
 # Lists
 
@@ -304,30 +269,6 @@ def test_a_connection_that_hangs_without_closing_is_noticed() -> None:
             assert asyncio.get_running_loop().time() - began_s >= IDLE_S
             assert s.versions == ["10", "11"]
             assert f"no answer within {IDLE_S} s" in s.notes.failures[0][0]
-
-    run(scenario())
-
-
-RESTORED = page(node("same", 1, note="from the backup"), node("new", 5), version=6)
-
-
-@pytest.mark.parametrize(
-    "signs",
-    [stream(then=HANG), stream(event("ADDED", "new", 5), then=HANG), stream(bookmark(6), then=HANG)],
-    ids=["silence", "event", "bookmark"],
-)
-def test_a_server_restored_from_a_backup_is_listed_again_and_all_of_it_counts_as_changed(signs: Step) -> None:
-    """Its versions began again; what stands there under a version that is known may be something else."""
-
-    async def scenario() -> None:
-        before = page(node("same", 1), node("gone", 2), version=10)
-        after = stream(event("MODIFIED", "new", 7), then=HANG)  # still lower than what was known once
-        watches = [stream(event("MODIFIED", "gone", 11), then=CUT), signs, after]
-        async with scene(lists=[before, RESTORED], watches=watches) as s:
-            await s.reader.until(lambda: "7" in str(s.reader.objects.get("new")))
-            assert set(s.reader.objects) == {"same", "new"}
-            assert s.reader.objects["same"]["note"] == "from the backup"
-            assert s.versions == ["10", "11", "6"]
 
     run(scenario())
 

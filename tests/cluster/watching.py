@@ -121,5 +121,5 @@ class Notes(ClusterObserver):
     def reconnected(self, resource: Resource, reason: str) -> None:
         self.reconnects.append(reason)
 
-    def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
+    def failed(self, resource: Resource, reason: str, wait_s: float, status: int) -> None:
         self.failures.append((reason, wait_s))

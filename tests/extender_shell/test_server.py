@@ -144,13 +144,14 @@ class TestDeadline:
 
 
 class TestBodies:
-    def test_curl_is_told_to_go_on_with_a_large_body(self) -> None:
+    @pytest.mark.parametrize("expected", ["100-continue", "100-Continue"])
+    def test_curl_is_told_to_go_on_with_a_large_body(self, expected: str) -> None:
         """It sends `Expect: 100-continue` and waits a second, longer than the deadline."""
 
         async def story() -> None:
             async with server() as asker:
                 reader, writer = await asyncio.open_connection("127.0.0.1", asker.port)
-                writer.write(request("/prioritize", b"", "Expect: 100-continue", length=len(QUESTION)))
+                writer.write(request("/prioritize", b"", f"Expect: {expected}", length=len(QUESTION)))
                 assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
                 writer.write(QUESTION)
                 answer = await read_answer(reader)
@@ -200,6 +201,8 @@ class TestBodies:
                 answer = await asker.post("/prioritize", body, **{"Content-Encoding": "gzip"})
                 assert answer.status == 400
                 assert answer.line == "Content-Encoding gzip is not read: send the body as it is"
+                plain = request("/prioritize", QUESTION, "Content-Encoding: Identity")
+                assert b" 200 OK" in await raw(asker.port, plain)
 
         scenario(story())
 
@@ -317,5 +320,21 @@ def test_names_of_nodes_may_be_anything_and_come_back_as_they_were() -> None:
             ]
             assert list(await asker.prioritize(pod(), names)) == names
             assert (await asker.filter(pod(performance=True), names))["NodeNames"] == names
+
+    scenario(story())
+
+
+def test_a_whole_node_of_which_only_a_twin_without_a_class_is_known_speaks_by_its_label() -> None:
+    """As when a twin is there before its node."""
+    wholes = [node("twin-only", "eco"), node("stranger", "eco"), node("fine", "performance")]
+    question = {"Pod": pod(performance=True), "Nodes": {"items": wholes}}
+
+    async def story() -> None:
+        extender = made()
+        load_objects(extender, twins=[twin("twin-only", "unknown")])
+        async with serving(extender) as asker:
+            answer = (await asker.post("/filter", question)).document
+            assert [item["metadata"]["name"] for item in answer["Nodes"]["items"]] == ["fine"]
+            assert set(answer["FailedAndUnresolvableNodes"]) == {"twin-only", "stranger"}
 
     scenario(story())

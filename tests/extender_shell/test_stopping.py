@@ -63,6 +63,35 @@ def test_requests_that_have_begun_are_answered(tmp_path: Path, number: signal.Si
         _ended(extender)
 
 
+MUCH = json.dumps({"Pod": pod(), "NodeNames": [f"unknown-{number:060}" for number in range(200_000)]}).encode()
+
+
+def _ask_and_read_nothing(client: socket.socket, port: int) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    client.sendall(request("/filter", MUCH))
+
+
+def test_a_client_that_reads_nothing_of_its_answer_is_given_up(tmp_path: Path) -> None:
+    """Else the answer would be kept for as long as it likes."""
+    with FromFiles(tmp_path, EXTENDER_REQUEST_TIMEOUT="200ms") as extender, socket.socket() as mute:
+        before = extender.open_files()
+        _ask_and_read_nothing(mute, extender.port)
+        assert extender.open_files() == before + 1
+        deadline_s = time.monotonic() + 30
+        while extender.open_files() > before:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+
+
+def test_a_client_that_reads_nothing_does_not_hold_it_up(tmp_path: Path) -> None:
+    with FromFiles(tmp_path, **PATIENT) as extender, socket.socket() as mute:
+        _ask_and_read_nothing(mute, extender.port)
+        time.sleep(0.3)
+        extender.terminate()
+        _ended(extender)
+
+
 def test_a_client_that_never_finishes_does_not_hold_it_up(tmp_path: Path) -> None:
     with FromFiles(tmp_path) as extender:
 

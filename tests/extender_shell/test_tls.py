@@ -106,6 +106,53 @@ def test_a_new_certificate_is_taken_for_new_connections(
     scenario(story())
 
 
+def test_files_that_cannot_be_used_are_tried_again_without_being_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the owner of a key is put right afterwards; what is wrong is said once."""
+    old, new = _made(tmp_path / "old"), _made(tmp_path / "new")
+    second, load, tries = _serial(new.server), Certificate._load, list[int]()
+
+    def forbidden(self: Certificate) -> ssl.SSLContext:
+        tries.append(1)
+        if len(tries) < 5:
+            raise PermissionError(13, "Permission denied")
+        return load(self)
+
+    async def story() -> None:
+        with logged() as lines:
+            async with https(old.server, old.server_key) as served:
+                monkeypatch.setattr(Certificate, "_load", forbidden)
+                _rename(old, new)
+                await until(lambda: bool(lines.saying(TAKEN)))
+                assert [line.fields["reason"] for line in lines.saying(KEPT)] == ["Permission denied"]
+                assert "EXTENDER_TLS_KEY_FILE=" in str(lines.saying(KEPT)[0].fields["files"])
+                assert await _seen(served.port) == second
+
+    scenario(story())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda files, other: shutil.copyfile(other.server_key, files.server_key), "the key is not that of the"),
+        (
+            lambda files, _: files.server.write_bytes(b"garbage"),
+            "no PEM certificate, or an encrypted or incomplete key",
+        ),
+        (lambda files, _: files.server_key.write_bytes(files.server_key.read_bytes()[:99]), "no PEM certificate, or"),
+    ],
+)
+def test_why_files_cannot_be_used_is_said_in_words(
+    tmp_path: Path, spoil: Callable[[Certificates, Certificates], object], reason: str
+) -> None:
+    files, other = _made(tmp_path / "one"), _made(tmp_path / "other")
+    spoil(files, other)
+
+    with pytest.raises(InputError, match=f"EXTENDER_TLS_CERT_FILE=.* cannot be used: {reason}"):
+        Certificate(str(files.server), str(files.server_key))
+
+
 def _with_rsa(folder: Path) -> Certificates:
     """As another issuer would make it: a key of another type."""
     files = _made(folder)

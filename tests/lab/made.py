@@ -115,6 +115,7 @@ def made_measures(facility_kwh: float = 100.0, slowdown_p99: float = 2.0, **give
         "idle_kw": 2.0,
         "settling_kwh": 0.0,
         "settling_gpu_nodes_kwh": 0.0,
+        "settled_h": 0.0,
         "metered_h": 10.0,
         "slowdown_p99": slowdown_p99,
         "performance_slowdown_p50": None,

@@ -109,17 +109,17 @@ def test_whoever_is_done_earlier_idles_on_until_the_other_is_done() -> None:
     )
 
 
-def test_where_nodes_sleep_each_run_counts_until_they_do() -> None:
+def test_where_nodes_sleep_both_count_until_the_last_of_them_does() -> None:
     """Else one that keeps nodes up at its end would have them for nothing."""
-    given = {"idle_kw": 3.0, "settling_kwh": 5.0, "settling_gpu_nodes_kwh": 0.0}
-    quick = {seed: made_measures(100.0, metered_h=8.0, **given) for seed in range(6)}
-    slow = {seed: made_measures(104.0, metered_h=10.0, **given | {"settling_kwh": 1.0}) for seed in range(6)}
+    until_asleep = {"idle_kw": 3.0, "settling_kwh": 5.0, "settled_h": 1.5}
+    quick = {seed: made_measures(100.0, metered_h=8.0, **until_asleep) for seed in range(6)}
+    slow = {seed: made_measures(104.0, metered_h=10.0, idle_kw=3.0, settled_h=1.0) for seed in range(6)}
 
     made = compare({"quick": entries(quick), "slow": entries(slow)}, "quick")
     found = made.variants[1].differences["facility_kwh"]
 
-    assert found.baseline == pytest.approx(100.0 + 2 * 3.0 + 5.0)
-    assert found.variant == pytest.approx(104.0 + 1.0)
+    assert found.baseline == pytest.approx(100.0 + 3 * 3.0 + 5.0)
+    assert found.variant == pytest.approx(104.0 + 1 * 3.0)
     assert made.notes[0].endswith("until the other is done and empty nodes sleep")
 
 

@@ -216,7 +216,7 @@ load = 0.5
 [short]
 seeds = 2
 trace.hours = 1
-"variants.b.record_s" = 10
+"variants.b.queue.depth" = 10
 [variants]
 b = {}
 a = { scheduler = "most" }
@@ -228,6 +228,64 @@ a = { scheduler = "most" }
 
     assert (short.name, short.seeds, short.claims) == ("caps-short", (1, 2), ())
     assert (short.cases[0].trace.hours, short.cases[0].trace.load) == (1.0, 0.5)
-    assert [case.setup.record_s for case in short.cases] == [10.0, 60.0]
+    assert [case.setup.queue.depth for case in short.cases] == [10, 100]
     assert (whole.name, len(whole.seeds), len(whole.claims)) == ("caps", 20, 1)
     assert parse_experiment(short.text, "caps.toml", tmp_path) == short
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nseeds: 20\nshort: {seeds: 2}\nvariants:\n  none:\n  most: {scheduler: most}\n",
+        '{"seeds": 20, "short": {"seeds": 2}, "variants": {"none": null, "most": {"scheduler": "most"}}}',
+        "\ufeffseeds: 20\nshort: {seeds: 2}\nvariants: {none: {}, most: {scheduler: most}}\n",
+    ],
+)
+def test_any_form_of_yaml_has_a_short_form_and_variants_without_keys(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "any.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    short = read_experiment(path, short=True)
+
+    assert (short.seeds, short.variants, short.name) == ((1, 2), ("none", "most"), "any-short")
+    assert len(read_experiment(path).seeds) == 20
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_text("\ufeffseeds = 3\n", encoding="utf-8")
+
+    assert read_experiment(tmp_path / "marked.toml").seeds == (1, 2, 3)
+
+
+def test_files_are_found_from_wherever_a_run_takes_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.toml").write_text("trace.file = 'day.jsonl'\nweather.file = 'air.csv'\n")
+    (tmp_path / "air.csv").write_text("time_s,outside_c\n0,10\n")
+    monkeypatch.chdir(tmp_path)
+
+    case = read_experiment(Path("a.toml")).cases[0]
+
+    assert case.trace.file == str(tmp_path / "day.jsonl")
+    assert case.setup.weather.file == str(tmp_path / "air.csv")
+
+
+@pytest.mark.parametrize("key", ["record_s", "plant.step_s"])
+def test_what_is_compared_is_measured_alike(key: str) -> None:
+    with pytest.raises(LabError, match=rf"^caps\.toml: b: {key} is 20 s, but \d+ s of a: .*\(put it under facets\)$"):
+        toml(f"[variants]\na = {{}}\nb = {{ {key} = 20 }}\n")
+    assert toml(f"facets = {{ '{key}' = [20, 30] }}\n[variants]\na = {{}}\nb = {{ scheduler = 'most' }}\n").cases
+
+
+def test_the_same_runs_are_known_however_they_are_written() -> None:
+    one = toml("seeds = 2\n[variants]\na = {}\nb = { policy.gpu_cap_pct = 60, policy.name = 'uniform' }\n")
+
+    for same in (
+        "claim = ''\nseeds = '1-2'\nvariants = { a = {}, b.policy = { name = 'uniform', gpu_cap_pct = 60.0 } }\n",
+        "seeds = [1, 2]\nbaseline = 'a'\n[variants]\na = {}\nb.policy = { gpu_cap_pct = 60, name = 'uniform' }\n",
+    ):
+        assert one.asks_for_the_same_as(toml(same))
+    assert not one.asks_for_the_same_as(toml("seeds = 2\n[variants]\na = {}\nb = { policy.name = 'uniform' }\n"))
+
+
+def test_a_facet_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"^caps\.toml: there is no facet 'load=1': there are none$"):
+        toml("").case("as given", "load=1")

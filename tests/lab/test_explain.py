@@ -120,6 +120,26 @@ def test_a_node_that_was_woken_for_it_is_shown(tmp_path: Path) -> None:
     assert "woken for it" in done.out
 
 
+def test_where_nodes_may_sleep_a_job_that_waited_for_another_was_placed_when_it_started(tmp_path: Path) -> None:
+    jobs = [_job("first", 0, 192, 1000), _job("next", 10, 192, 60)]
+    file = _by_hand(tmp_path, jobs, "[cluster]\nnodes = [{ count = 1 }]\n[plant]\nsleep = true\n")
+    told = _told(file, "next", "as given")
+    placed = told["whenItWasPlaced"]
+    assert isinstance(placed, dict)
+    assert placed["timeS"] == told["startS"] == pytest.approx(1000, abs=1)
+
+
+def test_a_job_on_a_node_that_another_woke_was_placed_while_it_woke(tmp_path: Path) -> None:
+    """Looked at first when there was nothing to wake, and again when half of the waking was over."""
+    jobs = [_job("early", 0, 192, 60), _job("waker", 5000, 100, 600), _job("rider", 5090, 92, 60)]
+    file = _by_hand(tmp_path, jobs, "[cluster]\nnodes = [{ count = 1 }]\n[plant]\nsleep = true\n")
+    told = _told(file, "rider", "as given")
+    placed = told["whenItWasPlaced"]
+    assert isinstance(placed, dict)
+    assert placed["timeS"] == pytest.approx(5090, abs=10)
+    assert told["startS"] == pytest.approx(5180, abs=10)
+
+
 def test_all_nodes_of_a_gang_are_chosen() -> None:
     case = Case("", "", RunSetup(cluster=ClusterSetup([NodeGroup(2)])), TraceSetup(hours=4))
     pod = {"cores": 150.0, "cpu_units": 150.0 * 60, "cpu_utilisation": 1.0}

@@ -172,6 +172,7 @@ def test_caps_that_a_policy_s_settings_ask_for_are_told_by_profile() -> None:
 
     assert not_held(setup, Catalogue()) == ["its eco GPU cap of 20 % was held at 50 %, the least of H100 SXM"]
     assert not_held(RunSetup(CLUSTER, settings={"GPU_ECO_CAP_PCT_OF_MAX": 20}), Catalogue()) == [], "nobody is eco"
+    assert not_held(setup, Catalogue(), was_eco=False) == []
 
 
 def test_what_was_held_stands_in_sentences_notes_and_report(tmp_path: Path) -> None:
@@ -279,6 +280,31 @@ def test_a_summary_of_a_trace_says_what_is_scarce() -> None:
     jobs = jobs_table([HOUR_S * place / 2 for place in range(21)], [1] * 21, cores=150, gpus=1)
 
     assert "cores of GPU nodes" in (summarise(jobs, ClusterSetup(nodes=[BOARDS])).offered_load or {})
+
+
+def test_hours_that_jobs_are_drawn_for_count_also_before_the_first_and_after_the_last() -> None:
+    jobs = jobs_table([HOUR_S, 2 * HOUR_S], [1, 1], cores=192, gpus=0)
+    cluster = ClusterSetup(nodes=[NodeGroup(1)])
+    groups = kinds(cluster, Catalogue())
+
+    assert loads(jobs, cluster, groups, Catalogue())["CPUs"] == pytest.approx(2.0)
+    assert loads(jobs, cluster, groups, Catalogue(), hours=4)["CPUs"] == pytest.approx(0.5)
+
+
+# Nodes that sleep
+
+
+def test_nodes_that_sleep_only_when_all_work_is_done_never_cost_more_than_nodes_that_do_not(tmp_path: Path) -> None:
+    text = "seeds = 5\n[trace]\nhours = 1\nload = 0.7\ngpu_share = 0\nduration_scale = 0.05\n[cluster]\n"
+    text += "nodes = [{ count = 4 }]\n[variants]\nawake = {}\n"
+    experiment = read(text + "later = { plant = { sleep = true, sleep_after_s = 7200 } }\n", tmp_path)
+    sweep(experiment, tmp_path / "out", here, Watched())
+
+    (made,) = comparisons(experiment, tmp_path / "out")
+
+    assert -5 < (made.variants[1].differences["facility_kwh"].relative_pct or 0) < 0
+    assert made.variants[1].estimates["wakes"].mean == 0
+    assert any(note.endswith("and empty nodes sleep") for note in made.notes)
 
 
 # What is too small to be a saving

@@ -6,6 +6,7 @@ import os
 import py_compile
 import random
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -114,13 +115,52 @@ def test_objects_modules_and_dice_are_new_in_every_run(tmp_path: Path) -> None:
     with importable(case.own):
         first: Any = given_policy("a_policy:own")
         vars(import_module("beside_it"))["CAPPED"] = ()
-        dice = random.random()
+        dice = import_module("random").random()
         second = given_policy("a_policy:own")
         assert first is not None
         assert first is not second
         assert import_module("beside_it").CAPPED == (1,)
-        assert random.random() == dice
+        random.random()  # as somebody else in the process might
+        assert import_module("random").random() == dice
+        random.setstate(before)
+    assert import_module("random") is random
     assert random.getstate() == before
+
+
+def test_a_run_in_another_thread_changes_nothing_about_this_one(tmp_path: Path) -> None:
+    case = case_of(written(tmp_path))
+    with importable(case.own):
+        given_policy("a_policy:own")
+        vars(import_module("beside_it"))["CAPPED"] = ()
+        import_module("random").random()
+        dice = import_module("random").getstate()
+        other = threading.Thread(target=given_policy, args=("static_partition",))
+        other.start()
+        other.join()
+        assert import_module("beside_it").CAPPED == ()
+        assert import_module("random").getstate() == dice
+
+
+def test_a_name_of_pythons_own_is_told_from_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "profile.py").write_text("P = 1\n")
+
+    with pytest.raises(PluginError, match=r"; profile is a module of Python's own: call yours otherwise$"):
+        given("policy", "profile:P", "plan")
+
+
+def test_packages_in_any_folder_are_neighbours_and_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lib"
+    (folder / "other_one").mkdir(parents=True)
+    (folder / "other_one" / "__init__.py").write_text("")
+    (folder / "other_one-1.0.dist-info").mkdir()
+    (folder / "lone_policy.py").write_text("import other_one\n")
+    monkeypatch.syspath_prepend(str(folder))
+
+    found = own_modules(RunSetup(policy=PolicySetup("lone_policy:P")), tmp_path)
+
+    assert set(found) == {"lone_policy"}
 
 
 @pytest.mark.parametrize(

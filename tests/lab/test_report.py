@@ -44,7 +44,7 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_sentence_that_sums_it_up_and_every_verdict_are_the_comparisons_own(policies: Path) -> None:
     found = material(policies)
     comparison = found.facets[0].comparison
-    again = comparisons(parse_experiment(POLICIES, "policies.toml", policies), policies)
+    again = comparisons(parse_experiment(POLICIES, "policies.toml", policies, was_run=True), policies)
     assert (comparison,) == again
     said = page(found).replace("\N{NO-BREAK SPACE}", " ")
     for words in (comparison.summary, *(variant.verdict for variant in comparison.variants[1:])):

@@ -258,6 +258,53 @@ def test_the_best_of_several_is_chosen_on_seeds_that_are_not_reported(tmp_path: 
     assert f"{index.chosen} was the best of 2 by facility_kwh on seeds 91–92" in made.notes[0]
 
 
+def test_who_tunes_counts_energy_until_all_are_done(tmp_path: Path) -> None:
+    """By what it draws until its own end, the one that is done first would be the best."""
+    text = """
+seeds = [91]
+tune = { seeds = "1-3", among = ["full", "capped"] }
+[trace]
+hours = 1
+load = 0.4
+gpu_share = 1
+duration_scale = 0.2
+[cluster]
+nodes = [{ count = 4, gpu = "H100 SXM", gpus = 8 }]
+[variants]
+full = {}
+capped = { policy = { name = "uniform", gpu_cap_pct = 50 } }
+"""
+
+    index = sweep(small_experiment(text), tmp_path, here, Watched())
+
+    tuned = {name: list(by_seed.values()) for name, by_seed in load_results(tmp_path).tuning[""].items()}
+    own = {name: sum(run.measures.facility_kwh for run in runs) for name, runs in tuned.items()}
+    assert own["full"] < own["capped"]
+    assert index.chosen == "capped"
+
+
+def test_half_a_result_is_computed_anew(tmp_path: Path) -> None:
+    sweep(small_experiment(), tmp_path, here, Watched())
+    next((tmp_path / "runs").glob("full.*/run.parquet")).unlink()
+
+    sweep(small_experiment(), tmp_path, here, Watched())
+
+    assert comparisons(small_experiment(), tmp_path)
+
+
+def test_results_of_other_code_or_files_are_told_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "air.csv").write_text("time_s,outside_c\n0,10\n")
+    experiment = small_experiment("weather.file = 'air.csv'\n" + SMALL, tmp_path)
+    sweep(experiment, tmp_path / "out", here, Watched())
+    said = "made by other code or from other files than are there now"
+
+    assert not any(said in note for note in comparisons(experiment, tmp_path / "out")[0].notes)
+    (tmp_path / "air.csv").write_text("time_s,outside_c\n0,35\n")
+    assert said in comparisons(experiment, tmp_path / "out")[0].notes[0]
+    (tmp_path / "air.csv").unlink()
+    assert said in comparisons(experiment, tmp_path / "out")[0].notes[0]
+
+
 def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     file = small_file(tmp_path, SMALL.replace("seeds = [3, 4]", "seeds = 200"))
     command = [sys.executable, "-m", "joulie", "lab", "sweep", str(file), "-r", str(tmp_path / "r"), "--workers", "2"]

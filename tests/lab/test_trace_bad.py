@@ -168,6 +168,14 @@ def test_one_bad_pod_takes_its_gang_with_it(tmp_path: Path) -> None:
     assert remarks.bad_lines == 1
 
 
+def test_so_does_one_that_cannot_be_read(tmp_path: Path) -> None:
+    for bad in ({"work": {"cpuUnits": -10}}, {"submitTimeOffsetSec": "now"}, {"podTemplate": 7}):
+        path = put(tmp_path / "t.jsonl", record(0, **GANG), record(0, jobId="b", **{**GANG, **bad}), record(1))
+        remarks = Remarks(skip_bad=True)
+        assert list(read_trace(path, remarks=remarks).ids) == ["job-1"]
+        assert remarks.bad_lines == 1
+
+
 MISFITS = {
     "too many GPUs": (
         [record(0, **asking(cpu=8, gpu=8), **GPU)],

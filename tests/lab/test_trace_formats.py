@@ -145,6 +145,8 @@ def test_requests_become_the_replicas_that_serve_them(tmp_path: Path) -> None:
     ("row", "said"),
     [
         ("yesterday,1,1", "TIMESTAMP: is not a time"),
+        ("2023-11-16 18:20:03.9e5,1,1", "TIMESTAMP: is not a time"),
+        ("2023-11-16 18:20:03.1_0,1,1", "TIMESTAMP: is not a time"),
         ("2023-11-16 17:00:00,1,1", "TIMESTAMP: time goes backwards"),
         ("2023-11-16 18:00:01,-1,1", "ContextTokens: is negative"),
         ("2023-11-16 18:00:01,1,", "GeneratedTokens: is empty"),

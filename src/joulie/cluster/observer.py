@@ -26,8 +26,8 @@ class ClusterObserver:
     def reconnected(self, resource: Resource, reason: str) -> None:
         """A watch ended in good order and is taken up where it ended."""
 
-    def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
-        """A list or watch failed, and is tried again after this wait."""
+    def failed(self, resource: Resource, reason: str, wait_s: float, status: int) -> None:
+        """A list or watch failed, and is tried again after this wait; status 0: no answer."""
 
 
 class ContactClock(ClusterObserver):

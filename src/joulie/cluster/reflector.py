@@ -78,8 +78,7 @@ class Reflector(Generic[T]):
             page = await self._server.list_page(self._scope, token)
             self._observer.contact(self._scope.resource)
             if pages == 0 and self._has_gone_back(page.resource_version):
-                self._ledger.doubt()
-                self._latest = 0
+                self._doubt()
             pages, total, token = pages + 1, total + len(page.items), page.continue_token
             changes = self._ledger.take_page(page.items)
             if not token:
@@ -97,17 +96,18 @@ class Reflector(Generic[T]):
             async for events in watch:
                 self._heard = True
                 self._observer.contact(self._scope.resource)
-                changes, version, fault = self._ledger.take_events(events)
-                if version and self._has_gone_back(version):
-                    self._version = ""
-                    raise ClusterError(f"versions went back from {self._latest} to {version}: all is listed again")
+                changes, version, unread = self._ledger.take_events(events)
+                fault = f"an event that cannot be read: {unread}" if unread else ""
+                if self._has_gone_back(version):
+                    fault = f"versions went back from {self._latest} to {version}: all is listed again"
+                    self._doubt()
                 self._know(version or self._version)
                 if fault:
-                    self._version = ""  # what was in that event can only be had by listing
+                    self._version = ""  # what was in that event, or before it, can only be had by listing
                 if changes:
                     yield changes
                 if fault:
-                    raise ClusterError(f"an event that cannot be read: {fault}")
+                    raise ClusterError(fault)
 
     def _know(self, version: str) -> None:
         self._version, self._latest = version, max(self._latest, version_number(version))
@@ -115,6 +115,11 @@ class Reflector(Generic[T]):
     def _has_gone_back(self, version: str) -> bool:
         """Whether this is another history than the one that was heard so far."""
         return 0 < version_number(version) < self._latest
+
+    def _doubt(self) -> None:
+        """Another history begins."""
+        self._ledger.doubt()
+        self._latest = 0
 
     async def _before_next_try(self, error: ClusterError | None, lasted_s: float) -> None:
         """Waits after anything but a good long watch: a server that ends each at once must not be hammered."""
@@ -129,7 +134,7 @@ class Reflector(Generic[T]):
         else:
             if error.status == GONE or (isinstance(error, SilenceError) and not self._heard):
                 self._version = ""
-            self._observer.failed(self._scope.resource, str(error), wait_s)
+            self._observer.failed(self._scope.resource, str(error), wait_s, error.status)
         try:
             async with asyncio.timeout(wait_s):
                 await self._closed.wait()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 from joulie.cluster.observer import ClusterObserver, ContactClock
 from joulie.cluster.port import Resource
 from joulie.logs import Log
 
+# What an API server says that has no such kind or forbids it; one that has just started may do so for a moment.
+NOT_CURED_BY_WAITING, PERSISTENT = (401, 403, 404), 5
 SETTLED_S = 5.0  # watches that fall silent together are noticed one by one, as each had its last news
 
 
@@ -17,7 +20,7 @@ def _nobody(_kind: str) -> None:
 
 
 class WatchLog(ClusterObserver):
-    """Counts what happens to watches, and says of an outage how it began and that it is over."""
+    """Counts what happens to watches, and says of an outage how it began, what it turned out to be, and its end."""
 
     def __init__(self, component: str, settled_s: float = SETTLED_S) -> None:
         self.on_relist: Callable[[str], None] = _nobody
@@ -25,6 +28,7 @@ class WatchLog(ClusterObserver):
         self._log = Log(component)
         self._listed: set[Resource] = set()
         self._down: set[Resource] = set()
+        self._refused = Counter[tuple[Resource, int]]()
         self._settled_s = settled_s
         self._settling: asyncio.TimerHandle | None = None  # all are back, but not yet for long
 
@@ -39,17 +43,22 @@ class WatchLog(ClusterObserver):
             if not self._down:
                 self._settling = asyncio.get_running_loop().call_later(self._settled_s, self._settle)
 
-    def failed(self, resource: Resource, reason: str, wait_s: float) -> None:
+    def failed(self, resource: Resource, reason: str, wait_s: float, status: int) -> None:
         self.on_error(resource.kind)
+        begins = not self._down and self._settling is None
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
-        elif not self._down:
+        if status in NOT_CURED_BY_WAITING:
+            self._refused[resource, status] += 1
+        if begins or self._refused[resource, status] == PERSISTENT:
             self._log.warning("watch failed, it is tried again", kind=resource.kind, reason=reason)
+            self._refused[resource, status] = PERSISTENT + 1  # said
         self._down.add(resource)
 
     def _settle(self) -> None:
         self._settling = None
+        self._refused.clear()
         self._log.info("all watches are back")
 
 

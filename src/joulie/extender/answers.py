@@ -23,13 +23,14 @@ from joulie.extender.entries import Entries
 from joulie.extender.foreseen import Foreseen
 from joulie.extender.requests import Question, node_labels
 from joulie.extender.rows import RowTable
-from joulie.model.names import PERFORMANCE
+from joulie.model.names import PERFORMANCE, UNKNOWN
 from joulie.model.snapshot import Pod
 
 # By class code: why a performance pod is kept off, and whether.
 _REASONS = np.array([rejection(PERFORMANCE, name) or "" for name in CLASS_CODES], dtype=object)
 _REFUSED_CODES = np.array([rejection(PERFORMANCE, name) is not None for name in CLASS_CODES])
 _REFUSED_ENDS = np.array([b'":' + msgspec.json.encode(reason) for reason in _REASONS], dtype=object)
+_UNKNOWN = CLASS_CODES[UNKNOWN]
 _FILTER_END = b',"FailedNodes":{},"Error":"","FailedAndUnresolvableNodes":'
 
 
@@ -124,7 +125,9 @@ class Answers:
         return msgspec.json.encode({"NodeNameToMetaVictims": kept})
 
     def _refused(self, pod: Pod, names: list[str], wholes: list[Raw] | None) -> dict[str, str]:
-        """Why the pod may not go there, by name; nodes that came whole and are not known speak by their label."""
+        """Why the pod may not go there, by name; nodes that came whole and are not known, or by a twin without a class
+        alone, speak by their label.
+        """
         if pod.workload_class != PERFORMANCE:
             return {}
         rows, unknown = self._looked_up(names)
@@ -134,6 +137,11 @@ class Answers:
         refused = dict(zip(there, _REASONS[codes[hit]].tolist(), strict=True))
         if wholes is None:
             return refused
+        without_class = {
+            self._board.names[row] for row in rows[codes == _UNKNOWN].tolist() if self._board.nodes[row] is None
+        }
+        if without_class:
+            unknown += [at for at, name in enumerate(names) if name in without_class]
         for at in unknown:
             node_class = schedulable_class(None, node_labels(wholes[at]), self._board.profile_label)
             if (reason := rejection(pod.workload_class, node_class)) is not None:

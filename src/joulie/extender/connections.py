@@ -39,6 +39,7 @@ class _Connection(web.RequestHandler):
         self._on_refused = on_refused
         self._head_timeout_s = head_timeout_s
         self._head_due: asyncio.TimerHandle | None = None
+        self._read_due: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -57,10 +58,25 @@ class _Connection(web.RequestHandler):
         self.close()
         return True
 
+    def pause_writing(self) -> None:
+        """Who reads nothing of its answer would have it kept for ever."""
+        super().pause_writing()
+        self._read_due = self._loop.call_later(self._head_timeout_s, self._give_up)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._read_due is not None:
+            self._read_due.cancel()
+
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        if self._head_due is not None:
-            self._head_due.cancel()
+        for due in (self._head_due, self._read_due):
+            if due is not None:
+                due.cancel()
+
+    def _give_up(self) -> None:
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
 
     def _too_slow(self) -> None:
         self._on_refused(408)

@@ -46,7 +46,11 @@ class ExtenderMetrics:
         self._uncounted: list[tuple[str, str, float]] = []
         self._answered = {verb: self._timed(verb) for verb in ("filter", "prioritize")}
         self.preempt_requests = made.counter("preempt_requests", "Questions about preemption.")
-        self.refused = made.counter("refused_requests", "Requests that could not be answered, by status.", "code")
+        self.refused = made.counter(
+            "refused_requests",
+            "Requests that could not be answered, by status; TLS handshakes that fail are none.",
+            "code",
+        )
         self.broken = made.counter("broken_objects_seen", "Objects found broken.", "kind")
         self.relists = made.counter("relists", "Times a kind was listed again after a gap.", "kind")
         self.watch_errors = made.counter("watch_errors", "Faults of watches, all survived.", "kind")

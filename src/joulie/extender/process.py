@@ -28,6 +28,7 @@ from joulie.serving import listen
 from joulie.settings import ExtenderSettings
 
 FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
+SEND_S = 2.0  # and its answer to be sent, after that
 # News of pods come by the hundred a second while a scheduler waits for every answer; together they cost little. The
 # first is taken at once, those that follow at most so much later: what is on its way meanwhile is expected
 # (`ExpectedPods`). Of a node's class nothing may be known late, and many twins at once would hold up a request for
@@ -139,7 +140,7 @@ async def _listen(extender: Extender, settings: ExtenderSettings, secret: Certif
         places.append((settings.metrics_addr, "METRICS_ADDR", None))
     try:
         for address, variable, context in places:
-            runner = web.ServerRunner(extender.service.server(), shutdown_timeout=FINISH_S)
+            runner = web.ServerRunner(extender.service.server(), shutdown_timeout=SEND_S)
             runners.append(runner)
             await runner.setup()
             await listen(runner, address, variable, context)

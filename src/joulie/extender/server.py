@@ -213,9 +213,11 @@ class Service:
         largest = self._settings.max_request_bytes
         if (request.content_length or 0) > largest:
             raise _TooLargeError
-        if coding := request.headers.get("Content-Encoding"):
+        if (coding := request.headers.get("Content-Encoding", "identity")).lower() != "identity":
             raise BadRequestError(f"Content-Encoding {one_line(coding, 80)} is not read: send the body as it is")
-        if request.headers.get("Expect") == "100-continue" and request.version > HttpVersion10:  # curl waits for it
+        if (
+            request.headers.get("Expect", "").lower() == "100-continue" and request.version > HttpVersion10
+        ):  # curl waits for it
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         if request.content.is_eof():  # small ones have arrived as a whole

@@ -31,23 +31,29 @@ class Certificate:
         try:
             self._latest = self._load()
         except (OSError, ssl.SSLError) as error:
-            both = " and ".join(f"{name}={str(path)!r}" for name, path in zip(VARIABLES, self._files, strict=True))
-            raise InputError(f"{both} cannot be used: {_reason(error)}") from None
+            raise InputError(f"{self._names()} cannot be used: {_reason(error)}") from None
 
     async def follow(self) -> None:
         """Take a new certificate for new connections; one that cannot be used leaves the old in force."""
+        complaint = ""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             looks = self._looks()
             if looks == self._seen:
                 continue
-            self._seen = looks
             try:
                 self._latest = self._load()
-            except (OSError, ssl.SSLError) as error:
-                self._log.warning("new certificate cannot be used, the old one stays", reason=_reason(error))
+            except (OSError, ssl.SSLError) as error:  # tried again: a key may become readable without being written
+                before, complaint = complaint, _reason(error)
+                if complaint != before:
+                    what = "new certificate cannot be used, the old one stays"
+                    self._log.warning(what, files=self._names(), reason=complaint)
             else:
+                self._seen, complaint = looks, ""
                 self._log.info("new certificate taken")
+
+    def _names(self) -> str:
+        return " and ".join(f"{name}={str(path)!r}" for name, path in zip(VARIABLES, self._files, strict=True))
 
     def _load(self) -> ssl.SSLContext:
         """In a context of its own: one keeps a certificate for each type of key, and might go on showing an older."""
@@ -88,4 +94,15 @@ def _no_password() -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return _MEANINGS.get(error.reason or "", "no PEM certificate, or an encrypted or incomplete key")
     return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+_MEANINGS = {
+    "KEY_VALUES_MISMATCH": "the key is not that of the certificate",
+    "NO_CERTIFICATE_ASSIGNED": "the key is not that of the certificate",
+    "KEY_TYPE_MISMATCH": "the key is not that of the certificate",
+    "EE_KEY_TOO_SMALL": "the certificate's key is too short",
+    "CA_MD_TOO_WEAK": "the certificate is signed too weakly",
+}

@@ -13,7 +13,7 @@ from joulie.lab.cluster import lab_cluster
 from joulie.lab.jobs import ANY_MODEL, Flags, JobTable, Numbers
 from joulie.lab.measures import Idle
 from joulie.lab.setup import ClusterSetup, RunSetup
-from joulie.lab.trace_room import offered_load
+from joulie.lab.trace_room import arrival_span_s, offered_load
 from joulie.plant.fleet import Fleet
 from joulie.plant.machines import Machine
 
@@ -57,7 +57,13 @@ def idle_power(groups: tuple[Kind, ...], setup: RunSetup, awake_s: Numbers) -> I
     rest_w = np.full(len(idle_w), setup.plant.sleep_w) if setup.plant.sleep else idle_w
     settling_j = (idle_w - rest_w) * awake_s
     with_boards = np.asarray([group.machine.gpus > 0 for group in groups])[of_node]
-    return Idle(*(float(np.sum(each[where])) for each in (rest_w, settling_j) for where in (slice(None), with_boards)))
+    return Idle(
+        float(np.sum(rest_w)),
+        float(np.sum(rest_w[with_boards])),
+        float(np.sum(settling_j)),
+        float(np.sum(settling_j[with_boards])),
+        float(np.max(awake_s, initial=0.0)),
+    )
 
 
 def fastest_s(jobs: JobTable, groups: tuple[Kind, ...], catalogue: Catalogue) -> Numbers:
@@ -76,15 +82,17 @@ def fastest_s(jobs: JobTable, groups: tuple[Kind, ...], catalogue: Catalogue) ->
     return np.maximum.reduceat(best_s, jobs.first_pod[:-1]) if len(jobs) else np.zeros(0)
 
 
-def loads(jobs: JobTable, cluster: ClusterSetup, groups: tuple[Kind, ...], catalogue: Catalogue) -> dict[str, float]:
+def loads(
+    jobs: JobTable, cluster: ClusterSetup, groups: tuple[Kind, ...], catalogue: Catalogue, hours: float = 0.0
+) -> dict[str, float]:
     """Work over what the cluster can do of it while jobs arrive, by resource; boards also model by model, for the pods
     that insist on one. Then what pods hold, where that is scarcer. Jobs that come all at once are a batch, which has no
     load.
     """
-    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
+    span_s = arrival_span_s(jobs, hours)
     if span_s <= 0:
         return {}
-    offered = offered_load(jobs, cluster, catalogue)
+    offered = offered_load(jobs, cluster, catalogue, hours)
     for place, model in enumerate(jobs.gpu_models):
         units = float(np.sum(jobs.gpu_units[(jobs.gpus > 0) & (jobs.gpu_model == place)]))
         able = span_s * sum(group.boards for group in groups if _is_model(group, model, catalogue))

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,7 @@ class Children:
                 return child
         if len(crew) == self.count:
             return None
+        resource_tracker.ensure_running()  # which would let Ctrl-C through to the first child
         with uninterrupted(), _without_main():
             crew.append(_Child(shares))
         return crew[-1]

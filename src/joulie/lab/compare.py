@@ -137,10 +137,10 @@ def _limits(basis: Basis, same_jobs: bool) -> list[str]:
 
 def _of_time(measured: Mapping[str, Sequence[Measures]]) -> list[str]:
     """What explains that means and differences of energy do not add up where runs took different times."""
-    times = {tuple(run.metered_h for run in runs) for runs in measured.values()}
+    times = {tuple(_rests_h(run) for run in runs) for runs in measured.values()}
     said = "energy is compared over the same time: whoever of a pair is done earlier idles on until the other is done"
-    sleeps = any(run.settling_kwh for runs in measured.values() for run in runs)
-    return [said + (" and empty nodes sleep" if sleeps else "")] if len(times) > 1 else []
+    sleeps = any(run.settled_h for runs in measured.values() for run in runs)
+    return [said + (" and empty nodes sleep" if sleeps else "")] if len(times) > 1 or sleeps else []
 
 
 def _by_measure(measured: Sequence[Measures]) -> dict[str, tuple[float, ...]]:
@@ -150,7 +150,7 @@ def _by_measure(measured: Sequence[Measures]) -> dict[str, tuple[float, ...]]:
 
 
 def _differences(baseline: Sequence[Measures], variant: Sequence[Measures]) -> dict[str, Difference]:
-    pairs = [_over_same_time(*pair) for pair in zip(baseline, variant, strict=True)]
+    pairs = [over_same_time(pair) for pair in zip(baseline, variant, strict=True)]
     before, after = (_by_measure(side) for side in zip(*pairs, strict=True))
     return {
         name: _difference(name, np.asarray(before[name]), np.asarray(after[name]))
@@ -159,18 +159,22 @@ def _differences(baseline: Sequence[Measures], variant: Sequence[Measures]) -> d
     }
 
 
-def _over_same_time(one: Measures, other: Measures) -> tuple[Measures, Measures]:
-    until_h = max(one.metered_h, other.metered_h)
-    return _until(one, until_h), _until(other, until_h)
+def over_same_time(runs: Sequence[Measures]) -> list[Measures]:
+    """With energy until the last of them is done and, where nodes sleep, until they do: else who keeps them up for
+    longer would get that for nothing.
+    """
+    until_h = max(_rests_h(run) for run in runs)
+    return [_until(run, until_h) for run in runs]
+
+
+def _rests_h(run: Measures) -> float:
+    return run.metered_h + run.settled_h
 
 
 def _until(run: Measures, until_h: float) -> Measures:
-    """The run with what it draws without work until then; what it did meanwhile is nothing, so delays stay.
-
-    Where nodes sleep, each run counts until they do: else work that keeps them up for longer would seem to be free.
-    """
+    """The run with what it draws without work until then; what it did meanwhile is nothing, so delays stay."""
     longer_h = until_h - run.metered_h
-    if longer_h <= 0 and not run.settling_kwh:
+    if longer_h <= 0:
         return run
     all_kwh = run.idle_kw * longer_h + run.settling_kwh
     gpu_kwh = run.idle_gpu_nodes_kw * longer_h + run.settling_gpu_nodes_kwh

@@ -21,11 +21,11 @@ from joulie.errors import InputError
 from joulie.lab.checking import check_setup
 from joulie.lab.claims import Claim
 from joulie.lab.digests import key_of
-from joulie.lab.experiment_text import content_of, with_overrides
+from joulie.lab.experiment_text import SHORT_FORM, content_of, with_overrides
 from joulie.lab.measures import KNOWN
 from joulie.lab.overriding import combinations
 from joulie.lab.own_sources import OwnModules, own_modules
-from joulie.lab.refusals import refuse_same_seeds
+from joulie.lab.refusals import refuse_other_meters, refuse_same_seeds
 from joulie.lab.replaying import refuse_same_jobs
 from joulie.lab.seeds import Seeds, parse_seeds
 from joulie.lab.setup import RunSetup
@@ -55,13 +55,12 @@ class _Written(Struct, frozen=True, forbid_unknown_fields=True):
     claims: list[Claim] = field(default_factory=list)
     seeds: Seeds = DEFAULT_SEEDS
     trace: dict[str, Any] = field(default_factory=dict)
-    variants: dict[Name, dict[str, Any]] = field(default_factory=dict)
+    variants: dict[Name, dict[str, Any] | None] = field(default_factory=dict)
     baseline: str = ""
     sweep: dict[str, list[Any]] = field(default_factory=dict)
     facets: dict[str, list[Any]] = field(default_factory=dict)
     tune: Tune | None = None
     short: dict[str, Any] = field(default_factory=dict)
-    short_form: bool = False  # whether `short` counts
 
 
 class Case(Struct, frozen=True):
@@ -94,8 +93,10 @@ class Experiment(Struct, frozen=True, kw_only=True):
     cases: tuple[Case, ...]  # facet by facet, in the order of the file
     tune: Tune | None
     tune_seeds: tuple[int, ...]
-    text: str  # the file, and what it is called
+    text: str  # the file, what it is called, and where it lies
     filename: str
+    folder: str
+    was_run: bool
 
     @property
     def facets(self) -> tuple[str, ...]:
@@ -105,22 +106,31 @@ class Experiment(Struct, frozen=True, kw_only=True):
     def variants(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(case.variant for case in self.cases))
 
+    def asks_for_the_same_as(self, other: Experiment) -> bool:
+        """Whether the same runs are compared; comments, words and claims may differ."""
+
+        def asked(one: Experiment) -> tuple[object, ...]:
+            runs = [(case.facet, case.variant, case.setup, case.trace) for case in one.cases]
+            return runs, one.seeds, one.baseline, one.tune, one.tune_seeds
+
+        return asked(self) == asked(other)
+
     def case(self, variant: str, facet: str) -> Case:
         for case in self.cases:
             if (case.variant, case.facet) == (variant, facet):
                 return case
-        raise InputError(f"{self.filename}: there is no variant {variant!r}: there are {', '.join(self.variants)}")
+        of_facet = facet not in self.facets
+        name, there = (f"facet {facet!r}", self.facets) if of_facet else (f"variant {variant!r}", self.variants)
+        raise InputError(f"{self.filename}: there is no {name}: there are {', '.join(filter(None, there)) or 'none'}")
 
 
 def read_experiment(path: Path, *, short: bool = False) -> Experiment:
     """InputError in one line that names file and key."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if short:
-        text = f"short_form = true\n{text}" if path.suffix == ".toml" else f"short_form: true\n{text}"
-    return parse_experiment(text, str(path), path.parent)
+    return parse_experiment(SHORT_FORM + text if short else text, str(path), path.parent)
 
 
 def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = False) -> Experiment:
@@ -128,6 +138,7 @@ def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = 
 
     Of one that was run, only the results are looked at: what it names need not be there any more.
     """
+    folder = folder.resolve()
     content = content_of(text, filename)
     own = {key: value for key, value in content.items() if key in _Written.__struct_fields__}
     base = {key: value for key, value in content.items() if key not in own}
@@ -144,13 +155,14 @@ def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = 
     ]
     baseline = written.baseline or next(iter(overrides))
     _check_names(baseline, written, overrides, filename)
+    refuse_other_meters({(case.facet, case.variant): case.setup for case in cases}, baseline, filename)
     if tune and not was_run:
         refuse_same_jobs([case.trace for case in cases], filename)
     return Experiment(
-        name=(written.name or Path(filename).stem) + ("-short" if written.short_form else ""),
+        name=(written.name or Path(filename).stem) + ("-short" if text.startswith(SHORT_FORM) else ""),
         question=written.question,
         claim=written.claim,
-        claims=() if written.short_form else tuple(written.claims),
+        claims=() if text.startswith(SHORT_FORM) else tuple(written.claims),
         seeds=seeds,
         baseline=baseline,
         cases=tuple(_with_yardstick(cases, baseline)),
@@ -158,12 +170,14 @@ def parse_experiment(text: str, filename: str, folder: Path, *, was_run: bool = 
         tune_seeds=tune_seeds,
         text=text,
         filename=Path(filename).name,
+        folder=str(folder),
+        was_run=was_run,
     )
 
 
 def _variants(written: _Written, filename: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names and overrides: what is written out, then the combinations of the sweep."""
-    yield from written.variants.items()
+    yield from ((name, keys or {}) for name, keys in written.variants.items())
     for name, keys in combinations(written.sweep, f"{filename}: sweep"):
         if name in written.variants:
             raise InputError(f"{filename}: sweep: its variant {name!r} is there already")
@@ -196,7 +210,7 @@ def _case(
         setup = structs.replace(setup, settings={**setup.settings, CATALOGUE: path})
     if not was_run:
         check_setup(setup, place)
-    return Case(facet, variant, setup, trace, {} if was_run else own_modules(setup, folder.resolve()))
+    return Case(facet, variant, setup, trace, {} if was_run else own_modules(setup, folder))
 
 
 def _with_yardstick(cases: Sequence[Case], baseline: str) -> Iterator[Case]:

@@ -9,21 +9,16 @@ from typing import Any
 from joulie.errors import InputError
 from joulie.lab.overriding import merged
 
-_WORDS = ("question", "claim", "claims")  # about runs; they decide none
+SHORT_FORM = "# In its short form.\n"  # the first line of a text whose `short` counts
 
 
 def content_of(text: str, filename: str) -> dict[str, Any]:
     """InputError in one line that names the file."""
-    return _in_its_form(_read(text, filename), filename)
-
-
-def ask_for_the_same(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether two files, each its text and name, have the same runs compared; comments and words may differ."""
-    before, after = (
-        {key: value for key, value in content_of(*file).items() if key not in _WORDS} for file in (one, other)
-    )
-    # The first variant is the baseline where none is named.
-    return before == after and [*before.get("variants", {})] == [*after.get("variants", {})]
+    content = _read(text, filename)
+    short = content.get("short", {})
+    if not text.startswith(SHORT_FORM) or not isinstance(short, dict):
+        return content
+    return with_overrides(content, short, f"{filename}: short")
 
 
 def _read(text: str, filename: str) -> dict[str, Any]:
@@ -43,13 +38,6 @@ def _read(text: str, filename: str) -> dict[str, Any]:
     if len(found) > 1 or (found and not isinstance(found[0], dict)):
         raise InputError(f"{filename}: an experiment is one document of keys and values")
     return dict(found[0]) if found and isinstance(found[0], dict) else {}
-
-
-def _in_its_form(content: dict[str, Any], filename: str) -> dict[str, Any]:
-    short = content.get("short", {})
-    if content.get("short_form") is not True or not isinstance(short, dict):
-        return content
-    return with_overrides(content, short, f"{filename}: short")
 
 
 def with_overrides(content: dict[str, Any], overrides: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from msgspec import Struct
 
@@ -15,10 +18,13 @@ from joulie.lab.moments import Moment, Rows, moment_of
 from joulie.lab.outcome import Outcome
 from joulie.lab.own_code import contained, given_policy, importable
 from joulie.lab.performing import catalogue_of
+from joulie.lab.setup import PlantSetup
 from joulie.lab.trace_reading import jobs_of
 from joulie.lab.trace_remarks import Remarks
 from joulie.lab.world import World
 from joulie.model.names import PERFORMANCE, STANDARD
+
+MOST_LOOKS = 100  # at a job whose nodes are being woken; each takes a run up to there
 
 
 class Explained(Struct, frozen=True, rename="camel"):
@@ -49,15 +55,27 @@ def explain(case: Case, seed: int, name: str) -> Explained:
     job = _find(jobs, name)
     with importable(case.own), contained():
         outcome = _simulation(case, seed, jobs, catalogue).run()
-        woken_s = case.setup.plant.wake_s if case.setup.plant.sleep else 0.0
-        placed_s = max(float(jobs.submit_s[job]), float(outcome.start_s[job]) - woken_s)
         rows = outcome.node[jobs.first_pod[job] : jobs.first_pod[job + 1]]
         chosen = rows[rows >= 0]
-        came = placed = _moment_from(case, seed, jobs, catalogue, job, 0.0, chosen)
-        if came is not None and came.time_s < placed_s:
-            placed = _moment_from(case, seed, jobs, catalogue, job, placed_s, chosen)
+        seen = partial(_moment_from, case, seed, jobs, catalogue, job, chosen)
+        came = seen(0.0)
+        placed = came and _placing(seen, came, float(outcome.start_s[job]), case.setup.plant)
     here_s = _here_s(lab_cluster(case.setup.cluster, catalogue), jobs, job, rows)
     return _told(case, jobs, job, outcome, (came, placed if len(chosen) else None), here_s)
+
+
+def _placing(seen: Callable[[float], Moment | None], came: Moment, start_s: float, plant: PlantSetup) -> Moment:
+    """The last moment at which it was looked at: when it started, or while it waited for nodes that were woken."""
+    if came.time_s >= start_s:
+        return came
+    if (at_once := seen(start_s)) is not None:
+        return at_once
+    last = seen(start_s - plant.wake_s - plant.step_s) or came
+    for _ in range(MOST_LOOKS):
+        if (later := seen(np.nextafter(last.time_s, np.inf))) is None:
+            break
+        last = later
+    return last
 
 
 class _SeenError(Exception):
@@ -69,7 +87,7 @@ class _SeenError(Exception):
 
 
 def _moment_from(
-    case: Case, seed: int, jobs: JobTable, catalogue: Catalogue, job: int, from_s: float, chosen: Rows
+    case: Case, seed: int, jobs: JobTable, catalogue: Catalogue, job: int, chosen: Rows, from_s: float
 ) -> Moment | None:
     """When the job is first looked at from then on; None where it never is."""
 

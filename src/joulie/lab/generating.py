@@ -19,7 +19,7 @@ from joulie.lab.setup import ClusterSetup
 from joulie.lab.trace_arrivals import arrivals
 from joulie.lab.trace_drawing import Drawing, Drawn
 from joulie.lab.trace_room import Room
-from joulie.lab.trace_setup import DEFAULT_HOURS, DEFAULT_LOAD, TraceSetup
+from joulie.lab.trace_setup import DEFAULT_LOAD, TraceSetup
 
 _BODIES, _TIMES, _DEADLINES = 1, 2, 3  # independent streams of chance
 SLACK, SPARE_S = (1.5, 4.0), 600.0  # a deadline leaves so many times the duration, and a little more
@@ -31,7 +31,7 @@ def generate(trace: TraceSetup, seed: int, cluster: ClusterSetup, catalogue: Cat
         raise ValueError("this trace is a file's: joulie.lab.trace_reading.jobs_of reads it")
     room = Room(cluster, catalogue)
     drawing = Drawing(trace, room, (seed, _BODIES))
-    span_s = (trace.hours or DEFAULT_HOURS) * 3600.0
+    span_s = trace.drawn_hours * 3600.0
     if trace.jobs is not None:
         drawn = drawing.jobs(trace.jobs)
     else:

@@ -19,7 +19,7 @@ from joulie.settings import PlanSettings
 ROUNDING = 1e-6
 
 
-def not_held(setup: RunSetup, catalogue: Catalogue) -> list[str]:
+def not_held(setup: RunSetup, catalogue: Catalogue, *, was_eco: bool = True) -> list[str]:
     """`its GPU cap of 10 % was held at 50 %, the least of H100 SXM`, a line each."""
     plan = lab_settings(setup).operator.decision.plan
     cluster = setup.cluster
@@ -29,6 +29,7 @@ def not_held(setup: RunSetup, catalogue: Catalogue) -> list[str]:
     lines = [
         f"its {name}{device} cap of {asked:g} {unit} was held at {held:.4g} {unit}, the least of {model}"
         for profile, name in _profiles(setup)
+        if was_eco or profile != ECO
         for machine, known in zip(one_each.machines, one_each.recognised, strict=True)
         for device, model, asked, held, unit in _caps(machine, known, profile, plan)
         if held > asked + ROUNDING

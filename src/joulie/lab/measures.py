@@ -39,6 +39,7 @@ class Measures(Struct, frozen=True, kw_only=True):
     idle_gpu_nodes_kw: float  # that part of it which nodes with boards and their cooling draw
     settling_kwh: float  # facility, above that, of nodes that are awake at the end until they are switched off
     settling_gpu_nodes_kwh: float
+    settled_h: float  # after metering, until all of them are
     makespan_h: float
     metered_h: float
     wait_mean_s: float
@@ -70,6 +71,7 @@ class Idle(NamedTuple):
     gpu_nodes_w: float  # of those with boards
     settling_j: float = 0.0
     settling_gpu_nodes_j: float = 0.0
+    settled_s: float = 0.0  # until the last of them is
 
 
 class Known(NamedTuple):
@@ -98,6 +100,7 @@ KNOWN: dict[str, Known] = {
     "idle_gpu_nodes_kw": Known("… of which nodes with boards", "kW", 2, ""),
     "settling_kwh": Known("Until empty nodes sleep, besides", "kWh", 2, ""),
     "settling_gpu_nodes_kwh": Known("… of which nodes with boards", "kWh", 2, ""),
+    "settled_h": Known("… which takes", "h", 2, ""),
     "makespan_h": Known("Makespan", "h", 2),
     "metered_h": Known("Time metered", "h", 2, ""),
     "wait_mean_s": Known("Wait, mean", "s", 1),
@@ -177,6 +180,7 @@ def measure(
         idle_gpu_nodes_kw=idle.gpu_nodes_w * pue / 1000,
         settling_kwh=idle.settling_j / J_PER_KWH * pue,
         settling_gpu_nodes_kwh=idle.settling_gpu_nodes_j / J_PER_KWH * pue,
+        settled_h=idle.settled_s / 3600,
         makespan_h=counted.makespan_s / 3600,
         metered_h=counted.metered_s / 3600,
         wait_mean_s=float(np.mean(waited_s)) if len(jobs) else 0.0,

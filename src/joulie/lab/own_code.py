@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from operator import attrgetter
 from types import CodeType, ModuleType
 from typing import Any, cast
@@ -22,9 +23,10 @@ import numpy as np
 
 from joulie.control.policies.interface import Policy
 from joulie.errors import PluginError
-from joulie.lab.own_sources import INSTALLED, Module, OwnModules, is_own, root_of
+from joulie.lab.own_sources import Module, OwnModules, is_own, is_shared, root_of
 
 _one_at_a_time = threading.RLock()  # modules are the whole process's, and a Dask worker may have several threads
+_here = threading.local()
 
 
 @contextmanager
@@ -34,18 +36,19 @@ def importable(own: OwnModules) -> Iterator[None]:
         yield
         return
     with _one_at_a_time:
-        finder = _Finder(own)
-        before, chance = finder.take_out(), (random.getstate(), np.random.get_state())  # noqa: NPY002
+        finder = _here.finder = _Finder(own)
+        before, chance = {**finder.take_out(), "random": random}, np.random.get_state()  # noqa: NPY002
+        sys.modules["random"] = _dice()
         sys.meta_path.insert(0, finder)
         try:
             yield
             finder.refuse_unseen()
         finally:
             sys.meta_path.remove(finder)
+            _here.finder = None
             finder.take_out()
             sys.modules.update(before)
-            random.setstate(chance[0])
-            np.random.set_state(chance[1])  # noqa: NPY002
+            np.random.set_state(chance)  # noqa: NPY002
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def given_policy(name: str) -> Policy | None:
     """The policy that `module:object` names; None for a registered name. A run begins with it: all is loaded anew."""
     if (finder := _present()) is not None:
         finder.take_out()
-        random.seed(0)  # who throws dice without saying so throws the same in every run
+        _dice().seed(0)  # who throws dice without saying so throws the same in every run
         np.random.seed(0)  # noqa: NPY002
     if ":" not in name:
         return None
@@ -82,6 +85,8 @@ def given(what: str, name: str, method: str) -> Any:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         if isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0]):
             reason = f"there is no {module}.py beside the experiment, nor is {module} installed"
+        elif module in sys.stdlib_module_names:
+            reason += f"; {module} is a module of Python's own: call yours otherwise"
         raise PluginError(f"{what} {name} cannot be loaded: {reason}") from error
     if not callable(getattr(found, method, None)):
         raise PluginError(f"{what} {name} has no method `{method}`")
@@ -105,7 +110,7 @@ class _Finder:
     def __init__(self, own: OwnModules) -> None:
         self.own = own
         self._tops = {name.split(".")[0] for name in own}
-        self._roots = {root for name, module in own.items() if (root := root_of(name, module)).name not in INSTALLED}
+        self._roots = {root for name, module in own.items() if not is_shared(root := root_of(name, module))}
 
     def find_spec(self, name: str, _path: Sequence[str] | None, _target: object = None) -> ModuleSpec | None:
         module = self.own.get(name)
@@ -136,4 +141,16 @@ class _Finder:
 
 
 def _present() -> _Finder | None:
-    return next((finder for finder in sys.meta_path if isinstance(finder, _Finder)), None)
+    """That of this thread's run."""
+    return getattr(_here, "finder", None)
+
+
+@cache
+def _dice() -> Any:
+    """The module `random` once more: threads of Dask throw those of the process, too."""
+    spec = find_spec("random")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -19,7 +19,6 @@ from joulie.lab.setup import RunSetup
 from joulie.plugins import COOLING_GROUP, POLICY_GROUP
 
 NOBODYS_OWN = sys.stdlib_module_names | {"joulie", "__main__"}
-INSTALLED = ("site-packages", "dist-packages")  # where neighbours have nothing to do with each other
 PACKAGE = "__init__.py"
 
 
@@ -45,6 +44,11 @@ def own_modules(setup: RunSetup, folder: Path) -> OwnModules:
 
 def is_own(name: str) -> bool:
     return name.split(".", maxsplit=1)[0] not in NOBODYS_OWN
+
+
+def is_shared(root: Path) -> bool:
+    """Whether packages are installed there, so that neighbours have nothing to do with each other."""
+    return root.name in ("site-packages", "dist-packages") or any(root.glob("*.dist-info"))
 
 
 def root_of(name: str, module: Module) -> Path:
@@ -78,7 +82,7 @@ def _collect(name: str, root: Path, found: OwnModules) -> None:
     left = [name]
     while left:
         name = left.pop()
-        if not is_own(name) or _file(root, name) is None or (root.name in INSTALLED and name.split(".")[0] != top):
+        if not is_own(name) or _file(root, name) is None or (is_shared(root) and name.split(".")[0] != top):
             continue
         parts = name.split(".")
         for part in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):

@@ -45,7 +45,7 @@ def perform(case: Case, seed: int, progress: Progress | None = None, git_commit:
     groups = kinds(setup.cluster, catalogue)
     remarks = Remarks(skip_bad=case.trace.skip_bad)
     jobs = jobs_of(case.trace, seed, setup.cluster, catalogue, remarks)
-    refuse_unstable(loads(jobs, setup.cluster, groups, catalogue), place)
+    refuse_unstable(loads(jobs, setup.cluster, groups, catalogue, case.trace.drawn_hours), place)
     shortest_s = _shortest_s(case, jobs, place)
     with importable(case.own), contained():
         outcome = simulate(setup, jobs, seed, progress, catalogue=catalogue, policy=given_policy(setup.policy.name))
@@ -60,7 +60,9 @@ def perform(case: Case, seed: int, progress: Progress | None = None, git_commit:
         kinds_apart=not setup.cluster.cpu_work_on_gpu_nodes,
     )
     provenance = _provenance(case, seed, outcome, git_commit)
-    said = structs.replace(provenance, remarks="\n".join(remarks.lines()), held="\n".join(not_held(setup, catalogue)))
+    was_eco = outcome.counted.transitions > 0 or bool(np.any(outcome.series["eco_nodes"]))
+    held = not_held(setup, catalogue, was_eco=was_eco)
+    said = structs.replace(provenance, remarks="\n".join(remarks.lines()), held="\n".join(held))
     return Finished(outcome, measures, said, shortest_s)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from joulie.errors import JoulieError
 from joulie.lab.outcome import Outcome
+from joulie.lab.setup import RunSetup
 
 MOST_OFFERED = 1.0
 # A run is computed in floating point, its bound too.
@@ -68,6 +69,21 @@ def refuse_same_seeds(tuned: Iterable[int], reported: Iterable[int], origin: str
             f"{origin}: seed {both[0]} is used for tuning and for the report ({len(both)} such seeds); "
             "a setting is reported on seeds that had no part in choosing it"
         )
+
+
+def refuse_other_meters(setups: Mapping[tuple[str, str], RunSetup], baseline: str, origin: str) -> None:
+    """By facet and variant: means over longer times have lower peaks, which nobody has cut."""
+    for (facet, variant), setup in setups.items():
+        base = setups[facet, baseline]
+        for key, here, there in (
+            ("record_s", setup.record_s, base.record_s),
+            ("plant.step_s", setup.plant.step_s, base.plant.step_s),
+        ):
+            if here != there:
+                raise LabError(
+                    f"{origin}: {variant}: {key} is {here:g} s, but {there:g} s of {baseline}: what is compared has to "
+                    "be measured alike (put it under facets)"
+                )
 
 
 def assert_above_bound(it_energy_j: float, bound_j: float, place: str) -> None:

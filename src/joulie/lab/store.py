@@ -122,7 +122,7 @@ def run_bytes(measures: Measures, provenance: Provenance) -> bytes:
 
 
 def write_run(folder: Path, planned: Planned, files: Mapping[str, bytes]) -> None:
-    """All files of a run appear at once; a run that is there already is left as it is."""
+    """All files of a run appear at once; a run that is there already is left as it is, unless half of it is gone."""
     runs = folder / RUNS
     runs.mkdir(parents=True, exist_ok=True)
     target = runs / planned.folder
@@ -134,7 +134,8 @@ def write_run(folder: Path, planned: Planned, files: Mapping[str, bytes]) -> Non
                 file.flush()
                 os.fsync(file.fileno())
         unfinished.chmod(0o755)
-        if not target.exists():
+        if not finished(folder, planned):
+            shutil.rmtree(target, ignore_errors=True)
             unfinished.rename(target)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -7,16 +7,17 @@ of all that decides its result.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from joulie.errors import InputError
 from joulie.lab.beside import asides, notes_beside
-from joulie.lab.compare import Comparison, Entry, compare
-from joulie.lab.experiment import Experiment
-from joulie.lab.experiment_text import ask_for_the_same
+from joulie.lab.compare import Comparison, Entry, compare, over_same_time
+from joulie.lab.experiment import Experiment, parse_experiment
+from joulie.lab.measures import Measures
 from joulie.lab.refusals import LabError
 from joulie.lab.replaying import replayed
 from joulie.lab.seeds import shown_seeds
@@ -89,15 +90,18 @@ def planned_for_report(experiment: Experiment, chosen: str = "") -> list[Planned
 
 
 def best(experiment: Experiment, tuning: Sequence[Planned], folder: Path) -> str:
-    """The variant with the smallest mean of the measure over all tuning seeds and facets; of equal ones the first."""
+    """The variant with the smallest mean of the measure over all tuning seeds and facets; of equal ones the first.
+
+    As in a comparison, energy counts until all of them are done.
+    """
     assert experiment.tune is not None
-    means = {
-        variant: float(
-            np.mean([_value(folder, run, experiment.tune.minimise) for run in tuning if run.variant == variant])
-        )
-        for variant in dict.fromkeys(run.variant for run in tuning)
-    }
-    return min(means, key=means.__getitem__)
+    values: dict[str, list[float]] = {run.variant: [] for run in tuning}
+    for where in dict.fromkeys((run.facet, run.seed) for run in tuning):
+        runs = [run for run in tuning if (run.facet, run.seed) == where]
+        measured = over_same_time([read_run(folder, run).measures for run in runs])
+        for run, measures in zip(runs, measured, strict=True):
+            values[run.variant].append(_value(measures, run, experiment.tune.minimise))
+    return min(values, key=lambda variant: float(np.mean(values[variant])))
 
 
 def comparisons(experiment: Experiment, folder: Path) -> tuple[Comparison, ...]:
@@ -109,17 +113,27 @@ def comparisons(experiment: Experiment, folder: Path) -> tuple[Comparison, ...]:
         why = next(iter(results.index.failed.items()), None)
         reason = f"; {why[0]}: {why[1]}" if why else ""
         raise LabError(f"{folder}: {len(results.missing)} of {of} runs are missing ({shown}): sweep again{reason}")
-    then = (results.index.text, results.index.filename)
-    if not ask_for_the_same(then, (experiment.text, experiment.filename)):
+    if not _is_of(results.index, experiment):
         raise LabError(f"{folder}: {experiment.filename} was changed since these results were made: sweep again")
     if not results.runs:
         raise LabError(f"{folder}: only runs for tuning are there so far: sweep again")
     return compared(results, experiment)
 
 
+def _is_of(index: Index, experiment: Experiment) -> bool:
+    """Whether the results are those of the experiment, as it reads now."""
+    if index.text == experiment.text:
+        return True
+    try:
+        then = parse_experiment(index.text, index.filename, Path(experiment.folder), was_run=True)
+    except InputError:
+        return False
+    return then.asks_for_the_same_as(experiment)
+
+
 def compared(results: Results, experiment: Experiment) -> tuple[Comparison, ...]:
     """The comparisons of results that are all there."""
-    tuned = _tuning_notes(experiment, results.index.chosen)
+    tuned = [*_age_notes(experiment, results.index), *_tuning_notes(experiment, results.index.chosen)]
     return tuple(
         compare(
             {
@@ -143,6 +157,17 @@ def compared(results: Results, experiment: Experiment) -> tuple[Comparison, ...]
 def _remarks(runs: Iterable[StoredRun]) -> list[str]:
     """What reading the traces brought up: the work is the same for all variants, so the baseline's will do."""
     return list(dict.fromkeys(line.strip() for run in runs for line in run.provenance.remarks.splitlines()))
+
+
+def _age_notes(experiment: Experiment, index: Index) -> list[str]:
+    """What an experiment's text does not show: files and code that it names, and Joulie itself."""
+    if experiment.was_run:
+        return []
+    then = {run.key for run in index.planned if not run.tuning}
+    with suppress(InputError):  # a file is gone
+        if then == {run.key for run in planned_for_report(experiment, index.chosen)}:
+            return []
+    return ["made by other code or from other files than are there now: joulie lab sweep brings it up to date"]
 
 
 def _tuning_notes(experiment: Experiment, chosen: str) -> list[str]:
@@ -189,8 +214,8 @@ def _kept(folder: Path, index: Index) -> Index:
     return index
 
 
-def _value(folder: Path, run: Planned, measure: str) -> float:
-    value = getattr(read_run(folder, run).measures, measure)
+def _value(measures: Measures, run: Planned, measure: str) -> float:
+    value = getattr(measures, measure)
     if value is None:
         raise LabError(f"tune.minimise: {run.variant} has no {measure} on seed {run.seed}")
     return float(value)

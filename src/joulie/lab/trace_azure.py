@@ -104,8 +104,10 @@ def _steps(change: NDArray[np.int64], needed: NDArray[np.int64]) -> tuple[NDArra
 def _time_s(text: str) -> float:
     """Seconds since 1970 of `2023-11-16 18:17:03.9799600`; NaN for anything else."""
     whole, _, fraction = text.partition(".")
+    if fraction and not (fraction.isascii() and fraction.isdecimal()):
+        return float("nan")
     try:
         begin = datetime.strptime(whole, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-        return begin.timestamp() + (float(f"0.{fraction}") if fraction else 0.0)
+        return begin.timestamp() + (int(fraction) / 10 ** len(fraction) if fraction else 0.0)
     except ValueError:
         return float("nan")

@@ -49,7 +49,8 @@ def read_jsonl(file: IO[bytes], origin: str, remarks: Remarks) -> Read:
     families, models = _Codes({name: code for code, name in enumerate(NAMES)}), _Codes()
     parts: list[Pods] = []
     expected: dict[str, tuple[int, int]] = {}  # of gangs: line, pods
-    for every, decoded in _decoded(file, origin, remarks):
+    spoiled: set[str] = set()  # gangs with a pod that could not be read
+    for every, decoded in _decoded(file, origin, remarks, spoiled):
         jobs = [record for record in decoded if isinstance(record, JobRecord)]
         if len(jobs) < len(decoded):
             for line, record in zip(every.tolist(), decoded, strict=True):
@@ -61,10 +62,14 @@ def read_jsonl(file: IO[bytes], origin: str, remarks: Remarks) -> Read:
     if not parts:
         raise InputError(f"{origin}: holds no job")
     pods = Pods.joined(parts)
+    if spoiled:
+        pods.bad |= pods.gang & np.fromiter((key in spoiled for key in pods.key), bool, len(pods))
     return Read(*table(pods, expected, tuple(families.names), tuple(models.names), origin, remarks))
 
 
-def _decoded(file: IO[bytes], origin: str, remarks: Remarks) -> Iterator[tuple[NDArray[np.int64], list[Record]]]:
+def _decoded(
+    file: IO[bytes], origin: str, remarks: Remarks, spoiled: set[str]
+) -> Iterator[tuple[NDArray[np.int64], list[Record]]]:
     """Blocks of records with their line numbers."""
     first = 1
     while block := file.read(BLOCK_BYTES):
@@ -79,11 +84,13 @@ def _decoded(file: IO[bytes], origin: str, remarks: Remarks) -> Iterator[tuple[N
         if len(records) == count:
             yield np.arange(first, first + count), records
         else:  # something is wrong, or a line is empty: look at each
-            yield _one_by_one(block, first, origin, remarks)
+            yield _one_by_one(block, first, origin, remarks, spoiled)
         first += count
 
 
-def _one_by_one(block: bytes, first: int, origin: str, remarks: Remarks) -> tuple[NDArray[np.int64], list[Record]]:
+def _one_by_one(
+    block: bytes, first: int, origin: str, remarks: Remarks, spoiled: set[str]
+) -> tuple[NDArray[np.int64], list[Record]]:
     lines, records = [], []
     for line, text in enumerate(block.split(b"\n"), start=first):
         if not text.strip():
@@ -93,9 +100,20 @@ def _one_by_one(block: bytes, first: int, origin: str, remarks: Remarks) -> tupl
             lines.append(line)
         except msgspec.DecodeError as error:  # a ValidationError is one, too
             remarks.bad(f"{origin}:{line}", *_why(text, error))
+            spoiled |= _gang_of(text)
         except UnicodeDecodeError:
             remarks.bad(f"{origin}:{line}", "", "is no UTF-8 text")
     return np.asarray(lines, np.int64), records
+
+
+def _gang_of(text: bytes) -> set[str]:
+    """The gang that a bad line belongs to, as far as it can be read."""
+    try:
+        pod = json.loads(text)
+    except (ValueError, RecursionError):
+        return set()
+    gang = isinstance(pod, dict) and pod.get("gang") and (pod.get("workloadId") or pod.get("jobId"))
+    return {gang} if isinstance(gang, str) else set()
 
 
 def _why(text: bytes, error: msgspec.DecodeError) -> tuple[str, str]:

@@ -90,9 +90,17 @@ def mcores_of(cores: Numbers) -> NDArray[np.int64]:
     return np.ceil(cores * MILLI - 1e-6).astype(np.int64)
 
 
-def offered_load(jobs: JobTable, cluster: ClusterSetup, catalogue: Catalogue | None = None) -> dict[str, float]:
+def arrival_span_s(jobs: JobTable, hours: float = 0.0) -> float:
+    """From the first to the last; where they were drawn for so many hours, no less than these."""
+    between_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
+    return max(between_s, hours * 3600.0) if between_s > 0 else 0.0
+
+
+def offered_load(
+    jobs: JobTable, cluster: ClusterSetup, catalogue: Catalogue | None = None, hours: float = 0.0
+) -> dict[str, float]:
     """Work over what the cluster could do, uncapped, while jobs arrive; above 1 a queue only grows (SPEC 14)."""
-    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
+    span_s = arrival_span_s(jobs, hours)
     room = Room(cluster, catalogue)
     for_cpus = (jobs.gpus == 0) | cluster.cpu_work_on_gpu_nodes  # pods with boards do their CPU work beside them
     asked = {CPUS: float(jobs.cpu_units[for_cpus].sum()), GPUS: float(jobs.gpu_units.sum())}

@@ -36,6 +36,11 @@ class TraceSetup(Struct, frozen=True, forbid_unknown_fields=True):
     format: Format = ""  # of the file; empty: by its name
     skip_bad: bool = False  # leave bad lines of the file out, and say how many
 
+    @property
+    def drawn_hours(self) -> float:
+        """Over which arrivals are generated; 0 of a file."""
+        return 0.0 if self.file else self.hours or DEFAULT_HOURS
+
     def __post_init__(self) -> None:
         if self.jobs is not None and self.load is not None:
             raise ValueError("jobs and load exclude each other: say how many jobs come, or how much work")

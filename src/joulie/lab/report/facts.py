@@ -14,7 +14,7 @@ from joulie.lab.report.wording import duration, listed
 from joulie.lab.seeds import shown_seeds
 from joulie.lab.setup import RunSetup
 from joulie.lab.store import Provenance, Results, StoredRun
-from joulie.lab.trace_setup import DEFAULT_HOURS, DEFAULT_LOAD, TraceSetup
+from joulie.lab.trace_setup import DEFAULT_LOAD, TraceSetup
 
 MODELS = "node power from SPECpower results, GPU speed under caps from the Zeus measurements, chiller from EnergyPlus"
 
@@ -83,7 +83,7 @@ def _origin(trace: TraceSetup) -> str:
         known = TRACES.get(trace.format)
         return f"read from {Path(trace.file).name}" + (f" ({known})" if known else "")
     load = "" if trace.jobs else f" at a load of {100 * (trace.load or DEFAULT_LOAD):.0f} %"
-    return f"generated for {trace.hours or DEFAULT_HOURS:g} h of arrivals{load}"
+    return f"generated for {trace.drawn_hours:g} h of arrivals{load}"
 
 
 def _weather(setup: RunSetup) -> str:
