@@ -22,6 +22,7 @@ from joulie.lab.setup import PolicySetup, RunSetup
 from joulie.lab.store import load_results
 from joulie.lab.sweep import sweep
 from joulie.lab.working import Dask, here
+from tests.cli_runner import joulie
 from tests.lab.small import SMALL, Watched, digests, small_experiment
 
 POLICY = """
@@ -291,3 +292,17 @@ def test_dask_runs_the_code_that_the_key_names(tmp_path: Path) -> None:
     assert len({digest for result in results for digest in digests(result).values()}) == 6
     keys = {run.key for result in results for run in load_results(result).index.planned}
     assert len(keys) == 6
+
+
+def test_a_run_says_of_which_variant_a_policy_failed(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(
+        "class P:\n    name = 'p'\n    def plan(self, view):\n        raise ValueError('oops')\n"
+    )
+    (tmp_path / "a.toml").write_text(
+        "[variants]\nfine = {}\nmine = { policy.name = 'failing:P' }\n[trace]\nhours = 1\n"
+    )
+
+    done = joulie("lab", "run", str(tmp_path / "a.toml"), "--variant", "mine")
+
+    assert done.code == 1
+    assert done.complaint.endswith("a.toml: mine: policy p failed: ValueError: oops")

@@ -130,12 +130,20 @@ def test_only_the_first_bad_lines_are_listed_but_all_are_counted(tmp_path: Path)
     assert remarks.lines()[-1] == "  … and 480 more"
 
 
+def test_bad_lines_are_listed_in_their_order_whatever_is_wrong_with_them(tmp_path: Path) -> None:
+    odd = [record(9, jobId="b", **asking(cpu="zz")), record(1, jobId="c")]
+    remarks = Remarks(skip_bad=True)
+    read_trace(put(tmp_path / "t.jsonl", record(9), record(3), "{", *odd, *["{}"] * 30), remarks=remarks)
+    assert [line.split(":")[1] for line in remarks.listed] == [str(number) for number in range(2, 22)]
+
+
 def test_a_file_without_a_job_is_refused(tmp_path: Path) -> None:
     empty = put(tmp_path / "empty.jsonl")
     with pytest.raises(InputError, match=r"empty\.jsonl: holds no job"):
         read_trace(empty)
     bad = put(tmp_path / "bad.jsonl", "{}", "{}")
-    with pytest.raises(InputError, match=r"bad\.jsonl: holds no job"):
+    said = r"bad\.jsonl: holds no job that is good: 2 bad lines left out, the first is .*bad\.jsonl:1: "
+    with pytest.raises(InputError, match=said):
         read_trace(bad, remarks=Remarks(skip_bad=True))
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_trace(str(tmp_path))

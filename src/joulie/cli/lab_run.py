@@ -9,6 +9,7 @@ import click
 
 from joulie.cli.lab_extra import Bars, experiment_argument, facet_of, need_extra, short_option
 from joulie.cli.options import prints_result
+from joulie.errors import PluginError
 
 if TYPE_CHECKING:
     from joulie.cli.output import Output
@@ -91,7 +92,10 @@ def _perform(cases: list[Case], seed: int, file: Path, out: Output) -> list[Fini
         bars.begin(len(cases), 0)
         for case in cases:
             name = case.variant
-            done.append(perform(case, seed, lambda share, name=name: bars.share(name, share), commit))  # type: ignore[misc]
+            try:
+                done.append(perform(case, seed, lambda share, name=name: bars.share(name, share), commit))  # type: ignore[misc]
+            except PluginError as error:  # which knows nothing of variants
+                raise PluginError(f"{file}: {name}: {error}") from error
             bars.end(name, "")
     return done
 

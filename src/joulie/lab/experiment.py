@@ -111,7 +111,8 @@ class Experiment(Struct, frozen=True, kw_only=True):
 
         def asked(one: Experiment) -> tuple[object, ...]:
             runs = [(case.facet, case.variant, case.setup, case.trace) for case in one.cases]
-            return runs, one.seeds, one.baseline, one.tune, one.tune_seeds
+            chosen = one.tune and (one.tune.minimise, one.tune.among)
+            return runs, one.seeds, one.baseline, chosen, one.tune_seeds
 
         return asked(self) == asked(other)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulie.errors import InputError
 from joulie.lab.jobs import Codes, Flags, JobTable, Numbers
 from joulie.lab.trace_remarks import Remarks
 
@@ -81,7 +80,7 @@ def table(
     order = np.argsort(head, kind="stable")
     order = order[~np.isin(head[order], bad_jobs)] if len(bad_jobs) else order
     if not len(order):
-        raise InputError(f"{origin}: holds no job")
+        raise remarks.no_job(origin)
     heads, first_pod = np.unique(head[order], return_index=True)
     first_pod = np.append(first_pod, len(order))
     per_pod = {part.name: getattr(pods, part.name)[order] for part in fields(JobTable) if part.name in _PER_POD}

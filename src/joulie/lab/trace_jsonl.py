@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from joulie.errors import InputError
 from joulie.lab.jobs import ANY_MODEL, JobTable, Numbers
 from joulie.lab.trace_families import NAMES
 from joulie.lab.trace_gangs import Pods, table
@@ -60,7 +59,7 @@ def read_jsonl(file: IO[bytes], origin: str, remarks: Remarks) -> Read:
             lines = every[np.fromiter((isinstance(record, JobRecord) for record in decoded), bool, len(decoded))]
             parts.append(_pods(jobs, lines, families, models, origin, remarks))
     if not parts:
-        raise InputError(f"{origin}: holds no job")
+        raise remarks.no_job(origin)
     pods = Pods.joined(parts)
     if spoiled:
         pods.bad |= pods.gang & np.fromiter((key in spoiled for key in pods.key), bool, len(pods))

@@ -94,7 +94,7 @@ def read_trace(
             keep[misfit.job] = False
         read = Read(read.jobs if keep.all() else chosen(read.jobs, keep), read.lines)
     if not len(read.jobs):
-        raise InputError(f"{path}: holds no job" + (" that is good" if said.bad_lines else ""))
+        raise said.no_job(str(path))
     return read.jobs
 
 

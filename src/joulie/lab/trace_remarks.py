@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import insort
 from dataclasses import dataclass, field
 
 from joulie.errors import InputError
@@ -24,8 +26,15 @@ class Remarks:
         if not self.skip_bad:
             raise InputError(said)
         self.bad_lines += 1
-        if len(self.listed) < MOST_LISTED:
-            self.listed.append(said)
+        if len(self.listed) < MOST_LISTED or _line(said) < _line(self.listed[-1]):
+            insort(self.listed, said, key=_line)  # some checks come when others have seen all lines
+            del self.listed[MOST_LISTED:]
+
+    def no_job(self, origin: str) -> InputError:
+        """To be raised where none is left."""
+        counted = f"{self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)}"
+        first = f" that is good: {counted} left out, the first is {self.listed[0]}" if self.bad_lines else ""
+        return InputError(f"{origin}: holds no job{first}")
 
     def lines(self) -> list[str]:
         """Everything for a person, a line each."""
@@ -36,3 +45,9 @@ class Remarks:
             if self.bad_lines > len(self.listed):
                 said.append(f"  … and {self.bad_lines - len(self.listed):,} more")
         return said
+
+
+def _line(said: str) -> int:
+    """The number of the line that is named."""
+    found = re.search(r":(\d+): ", said)
+    return int(found[1]) if found else 0
