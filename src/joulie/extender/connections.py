@@ -61,7 +61,7 @@ class _Connection(web.RequestHandler):
     def pause_writing(self) -> None:
         """Who reads nothing of its answer would have it kept for ever."""
         super().pause_writing()
-        self._read_due = self._loop.call_later(self._head_timeout_s, self._give_up)
+        self._look_later()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -74,9 +74,17 @@ class _Connection(web.RequestHandler):
             if due is not None:
                 due.cancel()
 
-    def _give_up(self) -> None:
+    def _look_later(self) -> None:
         if isinstance(self.transport, asyncio.WriteTransport):
-            self.transport.abort()
+            unsent = self.transport.get_write_buffer_size()
+            self._read_due = self._loop.call_later(self._head_timeout_s, self._give_up, self.transport, unsent)
+
+    def _give_up(self, transport: asyncio.WriteTransport, unsent: int) -> None:
+        """Unless something was read meanwhile."""
+        if transport.get_write_buffer_size() < unsent:
+            self._look_later()
+        else:
+            transport.abort()
 
     def _too_slow(self) -> None:
         self._on_refused(408)
