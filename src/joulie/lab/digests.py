@@ -23,7 +23,7 @@ from joulie.lab.outcome import Outcome
 from joulie.lab.own_sources import OwnModules
 from joulie.lab.setup import RunSetup
 from joulie.lab.trace_philly import RUNTIMES
-from joulie.lab.trace_reading import format_of
+from joulie.lab.trace_reading import readable_format
 from joulie.lab.trace_setup import TraceSetup
 
 # What computes results. Reports and commands only show them.
@@ -118,12 +118,9 @@ def git_commit(folder: Path) -> str:
 
 def _run_times_digest(trace: TraceSetup) -> str:
     """Of the file that belongs to a trace of Philly; empty for the others."""
-    path = Path(trace.file)
-    try:
-        has_run_times = bool(trace.file) and format_of(path, trace.format) == "philly"
-    except (OSError, EOFError, InputError):
-        return ""  # whoever reads it says so
-    return _file_digest(str(path.parent / RUNTIMES), "trace.file") if has_run_times else ""
+    if readable_format(trace) != "philly":
+        return ""
+    return _file_digest(str(Path(trace.file).parent / RUNTIMES), "trace.file")
 
 
 def _version(package: str) -> str:

@@ -59,9 +59,11 @@ def explain(case: Case, seed: int, name: str) -> Explained:
         chosen = rows[rows >= 0]
         seen = partial(_moment_from, case, seed, jobs, catalogue, job, chosen)
         came = seen(0.0)
-        placed = came and _placing(seen, came, float(outcome.start_s[job]), case.setup.plant)
+        placed = None
+        if came is not None and len(chosen):
+            placed = _placing(seen, came, float(outcome.start_s[job]), case.setup.plant)
     here_s = _here_s(lab_cluster(case.setup.cluster, catalogue), jobs, job, rows)
-    return _told(case, jobs, job, outcome, (came, placed if len(chosen) else None), here_s)
+    return _told(case, jobs, job, outcome, (came, placed), here_s)
 
 
 def _placing(seen: Callable[[float], Moment | None], came: Moment, start_s: float, plant: PlantSetup) -> Moment:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joulie.lab.jobs import JobTable
+from joulie.lab.jobs import JobTable, Numbers
 
 Codes = NDArray[np.int32]
 Integers = NDArray[np.int64]
@@ -32,9 +32,7 @@ class Shapes:
 
 
 def shapes_of(jobs: JobTable) -> Shapes:
-    mcores = np.ceil(jobs.cores * MILLI - 1e-6).astype(np.int64)
-    key = (((mcores << 16) | jobs.gpus.astype(np.int64)) << 16) | (jobs.gpu_model.astype(np.int64) + 1)
-    key = (key << 1) | jobs.performance
+    key = (asked_keys(jobs) << 1) | jobs.performance
     keys = np.unique(key)
     of_pod = np.searchsorted(keys, key).astype(np.int32)
     kind_of_job, kinds = _kinds(jobs, of_pod, len(keys))
@@ -71,3 +69,14 @@ def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
+
+
+def asked_keys(jobs: JobTable) -> Integers:
+    """What each pod asks for as one number: thousandths of a core, boards, their model."""
+    return (((mcores_of(jobs.cores) << 16) | jobs.gpus.astype(np.int64)) << 16) | (jobs.gpu_model.astype(np.int64) + 1)
+
+
+def mcores_of(cores: Numbers) -> Integers:
+    """Thousandths of a core as a run counts them: rounded up."""
+    counted: Integers = np.ceil(cores * MILLI - 1e-6).astype(np.int64)
+    return counted

@@ -133,7 +133,7 @@ def _is_of(index: Index, experiment: Experiment) -> bool:
 
 def compared(results: Results, experiment: Experiment) -> tuple[Comparison, ...]:
     """The comparisons of results that are all there."""
-    tuned = [*_age_notes(experiment, results.index), *_tuning_notes(experiment, results.index.chosen)]
+    about_all = [*_age_notes(experiment, results.index), *_tuning_notes(experiment, results.index.chosen)]
     return tuple(
         compare(
             {
@@ -143,7 +143,7 @@ def compared(results: Results, experiment: Experiment) -> tuple[Comparison, ...]
             experiment.baseline,
             facet,
             [
-                *tuned,
+                *about_all,
                 *_remarks(by_variant.get(experiment.baseline, {}).values()),
                 *notes_beside(experiment, facet, by_variant),
             ],

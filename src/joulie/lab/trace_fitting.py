@@ -13,8 +13,8 @@ from joulie.catalogue.lookup import Catalogue
 from joulie.errors import InputError
 from joulie.lab.jobs import ANY_MODEL, JobTable
 from joulie.lab.setup import ClusterSetup
-from joulie.lab.shapes import MILLI
-from joulie.lab.trace_room import Room, mcores_of
+from joulie.lab.shapes import MILLI, asked_keys, mcores_of
+from joulie.lab.trace_room import Room
 from joulie.lab.trace_together import Asked, Reason, Together, size_words
 from joulie.model.names import GPU_MODEL_LABEL, NVIDIA_GPU
 
@@ -73,11 +73,9 @@ class _Parts(NamedTuple):
 
 
 def _shapes(jobs: JobTable, room: Room) -> _Shapes:
-    mcores = mcores_of(jobs.cores)
-    key = (((mcores << 16) | jobs.gpus.astype(np.int64)) << 16) | (jobs.gpu_model.astype(np.int64) + 1)
-    _, first, of_pod = np.unique(key, return_index=True, return_inverse=True)
+    _, first, of_pod = np.unique(asked_keys(jobs), return_index=True, return_inverse=True)
     models = [jobs.gpu_models[code] if code != ANY_MODEL else "" for code in jobs.gpu_model[first].tolist()]
-    asked = list(zip((mcores[first] / MILLI).tolist(), jobs.gpus[first].tolist(), models, strict=True))
+    asked = list(zip((mcores_of(jobs.cores[first]) / MILLI).tolist(), jobs.gpus[first].tolist(), models, strict=True))
     on_each = [room.on_each(*one) for one in asked]
     machines = np.asarray([n.machines for n in room.nodes], np.int64)
     return _Shapes(asked, on_each, np.asarray(on_each, np.int64).reshape(len(asked), len(machines)) @ machines, of_pod)

@@ -126,6 +126,14 @@ def format_of(path: Path, format: Format = "") -> Format:
     return format or _by_name(path) or _by_header(path)
 
 
+def readable_format(trace: TraceSetup) -> Format:
+    """Of the file of a trace; empty where there is none, or it cannot be told: whoever reads it says so."""
+    try:
+        return format_of(Path(trace.file), trace.format) if trace.file else ""
+    except (OSError, EOFError, InputError):
+        return ""
+
+
 def _by_name(path: Path) -> Format:
     name = path.name.lower().removesuffix(".gz")
     return "swf" if name.endswith(".swf") else "" if name.endswith(".csv") else "jsonl"

@@ -32,15 +32,18 @@ class Remarks:
 
     def no_job(self, origin: str) -> InputError:
         """To be raised where none is left."""
-        counted = f"{self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)}"
-        first = f" that is good: {counted} left out, the first is {self.listed[0]}" if self.bad_lines else ""
+        first = f" that is good: {self._left_out}, the first is {self.listed[0]}" if self.bad_lines else ""
         return InputError(f"{origin}: holds no job{first}")
+
+    @property
+    def _left_out(self) -> str:
+        return f"{self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)} left out"
 
     def lines(self) -> list[str]:
         """Everything for a person, a line each."""
         said = list(self.notes)
         if self.bad_lines:
-            said.append(f"{self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)} left out:")
+            said.append(f"{self._left_out}:")
             said += [f"  {line}" for line in self.listed]
             if self.bad_lines > len(self.listed):
                 said.append(f"  … and {self.bad_lines - len(self.listed):,} more")

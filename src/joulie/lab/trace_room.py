@@ -6,14 +6,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from joulie.catalogue.entries import GpuModel
 from joulie.catalogue.lookup import Catalogue
 from joulie.errors import InputError
-from joulie.lab.jobs import JobTable, Numbers
+from joulie.lab.jobs import JobTable
 from joulie.lab.setup import ClusterSetup, NodeGroup
-from joulie.lab.shapes import MILLI
+from joulie.lab.shapes import MILLI, mcores_of
 from joulie.plant.reference import cpu_core_speed, gpu_speed
 
 CPUS, GPUS = "CPUs", "GPUs"
@@ -38,7 +37,7 @@ class Nodes(NamedTuple):
         """So many pods of this shape fit on one of them, in thousandths of a core as a run counts them."""
         if gpus and not (self.gpu and gpu_name in ("", self.gpu.name)):
             return 0
-        mcores = math.ceil(cores * MILLI - 1e-6)
+        mcores = int(mcores_of(np.asarray(cores)))
         return min(self.mcores // mcores if mcores else MOST_SLOTS, self.gpus // gpus if gpus else MOST_SLOTS)
 
 
@@ -83,11 +82,6 @@ class Room:
             CPUS: sum(n.machines * n.cores * n.core_speed for n in self.nodes if self.takes(n, 0)),
             GPUS: sum(n.machines * n.gpus * n.gpu_speed for n in self.nodes),
         }
-
-
-def mcores_of(cores: Numbers) -> NDArray[np.int64]:
-    """Thousandths of a core as a run counts them: rounded up."""
-    return np.ceil(cores * MILLI - 1e-6).astype(np.int64)
 
 
 def arrival_span_s(jobs: JobTable, hours: float = 0.0) -> float:

@@ -58,7 +58,7 @@ def summary(variants: Sequence[Compared], basis: Basis) -> str:
     if basis.seeds < FEWEST_SEEDS:
         return f"Nothing can be claimed from {_counted(basis.seeds, 'seed')}: at least {FEWEST_SEEDS} are needed."
     saving = sorted(
-        (one for one in others if counts(one.differences[ENERGY]) and one.differences[ENERGY].mean < 0),
+        (one for one in others if saves(one.differences[ENERGY])),
         key=lambda one: one.differences[ENERGY].mean,
     )
     if saving:
@@ -85,6 +85,10 @@ def summary(variants: Sequence[Compared], basis: Basis) -> str:
 def counts(found: Difference) -> bool:
     """Whether it is more than chance, and more than nothing as numbers are shown."""
     return found.significant and (found.relative_pct is None or abs(found.relative_pct) >= TOO_SMALL_PCT)
+
+
+def saves(energy: Difference) -> bool:
+    return counts(energy) and energy.mean < 0
 
 
 def worse(delay: Difference) -> bool:

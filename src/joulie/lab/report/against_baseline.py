@@ -12,7 +12,7 @@ from joulie.lab.report.looks import Look
 from joulie.lab.report.markup import Markup
 from joulie.lab.report.plot import Plot, room_for, row_axis
 from joulie.lab.report.wording import listed, measured, percent, relative
-from joulie.lab.verdicts import counts, worse
+from joulie.lab.verdicts import saves, worse
 
 ENERGY, SLOWDOWN = "facility_kwh", "slowdown_p99"
 BOUND, IT_ENERGY, OVER_BOUND = "bound_kwh", "it_kwh", "over_bound_pct"
@@ -75,8 +75,7 @@ def _saved_for_free(comparison: Comparison) -> str:
         f"“{variant.name}”"
         for variant in comparison.variants[1:]
         if {ENERGY, SLOWDOWN} <= variant.differences.keys()
-        and counts(variant.differences[ENERGY])
-        and variant.differences[ENERGY].mean < 0
+        and saves(variant.differences[ENERGY])
         and not worse(variant.differences[SLOWDOWN])
     ]
     if not free:
