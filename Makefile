@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 SAY    := @printf '\033[1m▸ %s\033[0m\n'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast cluster bench experiments lint format docs generate lock clean
+.PHONY: help setup run test test-fast cluster node soak bench experiments lint format docs generate lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,8 @@ run: setup ## a live cluster of simulated nodes, in the terminal and in the brow
 test: lint ## lint, then the whole test suite including drift checks, then the documentation
 	$(SAY) "test: control plane"
 	@$(BIN)/python -m testbed.build || true  # without it the tests that need one are skipped, or fail in CI
+	$(SAY) "test: node"
+	@$(BIN)/python -m testbed.node --fetch || true
 	$(SAY) "test: everything"
 	@$(PYTEST)
 	@$(MAKE) --no-print-directory docs
@@ -49,6 +51,15 @@ test-fast: setup ## the tests that answer within a minute
 
 cluster: setup ## a real API server with a few hundred fake nodes, to play with until Ctrl-C
 	@$(BIN)/python -m testbed $(CLUSTER_ARGS)
+
+node: setup ## a real node that runs pods, to play with until Ctrl-C; ARGS="--rapl intel-dual --kwok 200"
+	@$(BIN)/python -m testbed.node $(ARGS)
+
+release: setup ## image, chart, wheel, kubectl plug-in, SBOM and checksums into dist/; ARGS="--registry …"
+	@$(BIN)/python -m tools.release $(ARGS)
+
+soak: setup ## two minutes of random faults against every process, invariants checked from outside
+	@$(BIN)/python -m soak
 
 bench: setup ## measure speed as ratios within one run
 	@$(BIN)/python -m bench
@@ -61,7 +72,7 @@ lint: setup ## ruff, mypy and the import rules
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted; run: make format" >&2; exit 1; }
 	$(SAY) "lint: mypy"
-	@$(BIN)/mypy $(wildcard src tests bench testbed grafana experiments)
+	@$(BIN)/mypy $(wildcard src tests bench testbed soak tools experiments)
 	$(SAY) "lint: imports point one way"
 	@$(BIN)/lint-imports --no-logo
 
@@ -74,8 +85,7 @@ docs: setup ## build the documentation into site/; broken links are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
 
 generate: setup ## write CRDs, schemas, dashboards and the reference pages anew from the code
-	@$(BIN)/python -m joulie.cli.generate
-	@$(BIN)/python -m grafana.dashboards
+	@$(BIN)/python -m tools.generate
 
 lock: setup ## resolve requirements.lock anew; with UPGRADE=1 take the newest versions
 	@$(PIP) install --quiet uv

@@ -14,18 +14,21 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.agent_scale import agent_figures
+from bench.attack.stage import Size, abuse, print_seen
+from bench.budget_speed import NODES as BUDGET_NODES
+from bench.budget_speed import budget_figures
 from bench.clusters import NOW, cluster_json, snapshot
-from bench.extender_speed import extender_figures
+from bench.extender.speed import extender_figures
 from bench.figures import Figure, print_figures
-from bench.operator_scale import NODES as OPERATOR_NODES
-from bench.operator_scale import operator_figures
+from bench.operator.scale import NODES as OPERATOR_NODES
+from bench.operator.scale import operator_figures
 from bench.plain_loop import plain_nodes, plain_scores
-from bench.scheduler_throughput import scheduler_figures
+from bench.scheduler.throughput import scheduler_figures
 from bench.simulator_speed import simulator_figures
 from bench.timing import RUNS, interleaved, repeated, without_gc
 from joulie.catalogue.lookup import Catalogue
 from joulie.control.cycle import decide
-from joulie.control.placement import ScoreTable, score_table
+from joulie.control.placement.score_table import ScoreTable, score_table
 from joulie.control.policies.static_partition import StaticPartition
 from joulie.control.scoring import score
 from joulie.model.rfc3339 import parse_time_s
@@ -53,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _core() -> bool:
     figures: list[Figure] = []
-    for measure in (_whole_cluster, _scoring, _growth, _start):
+    for measure in (_whole_cluster, _scoring, _budgets, _growth, _start):
         with console.status(f"measuring: {measure.__doc__}"):
             figures += measure()
     return print_figures(console, f"Medians of {RUNS} interleaved runs; smaller is better", figures)
@@ -75,9 +78,37 @@ def _measured(what: str, measure: Callable[[Console], list[Figure]]) -> Callable
 
 def _lab(on: Console) -> list[Figure]:
     """Imported late: it compiles."""
-    from bench.lab_speed import lab_figures
+    from bench.lab.speed import lab_figures
 
     return lab_figures(on)
+
+
+def _abuse() -> bool:
+    """Not a matter of speed: whether every promise holds."""
+    from bench.attack.attacks import ATTACKS
+
+    try:
+        with console.status("") as status:
+            seen = abuse(Size(), status.update, list(ATTACKS))
+    except ControlPlaneUnavailable as unavailable:
+        console.print(f"[bold red]not measured:[/] abuse needs a control plane: {unavailable.reason}")
+        return False
+    return print_seen(console, seen)
+
+
+def _budget() -> bool:
+    """Likewise: whether limits in watts hold under faults."""
+    from bench.budget_hold.run import hold
+    from bench.budget_hold.run import print_seen as print_held
+    from bench.budget_hold.scene import Size as Scale
+
+    try:
+        with console.status("") as status:
+            held = hold(Scale(), lambda what: status.update(f"budgets: {what}"))
+    except ControlPlaneUnavailable as unavailable:
+        console.print(f"[bold red]not measured:[/] budgets need a control plane: {unavailable.reason}")
+        return False
+    return print_held(console, held)
 
 
 PARTS: dict[str, Callable[[], bool]] = {
@@ -87,6 +118,8 @@ PARTS: dict[str, Callable[[], bool]] = {
     "simulator": _measured("The simulator", simulator_figures),
     "lab": _measured("The lab", _lab),
     "agent": _measured("The pool agent", agent_figures),
+    "abuse": _abuse,
+    "budget": _budget,
     "operator": _measured(f"The operator at {OPERATOR_NODES:,} nodes", operator_figures),
 }
 
@@ -140,6 +173,12 @@ def _scoring() -> list[Figure]:
     loop, fast = seconds["loop"] / 10, seconds["arrays"] / 1000
     detail = f"{loop / fast:.0f} times faster: {fast * 1e6:.0f} µs of {loop * 1e6:.0f} µs"
     return [Figure(f"score, {NODES:,} nodes", "plain Python loop", fast / loop, 1 / 50, detail)]
+
+
+def _budgets() -> list[Figure]:
+    """one sharing out of watts, against one decision"""
+    sizes = (BUDGET_NODES, 2 * BUDGET_NODES)
+    return budget_figures({count: snapshot(count, PODS_PER_NODE) for count in sizes}, _decision)
 
 
 def _growth() -> list[Figure]:

@@ -28,7 +28,7 @@ NODES = 1_000
 GROWTH = (NODES, 2_000, 5_000, 10_000)
 INTERVAL_S = 20.0
 STEADY_INTERVALS = 3
-MOST_OF_A_CORE = 0.5
+MAX_SHARE_OF_A_CORE = 0.5
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "joulie-system"}}
 FAST = {"KUBE_CLIENT_QPS": "100000", "KUBE_CLIENT_BURST": "100000", "RECONCILE_INTERVAL": "30s"}
 
@@ -90,7 +90,7 @@ def agent_figures(console: Console) -> list[Figure]:
         Figure(
             f"pool agent, {NODES:,} nodes: CPU",
             "half a core",
-            main.share / MOST_OF_A_CORE,
+            main.share / MAX_SHARE_OF_A_CORE,
             1.0,
             f"{main.share:.1%} of a core at an interval of {INTERVAL_S:.0f} s",
         )

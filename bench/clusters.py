@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from joulie.cluster.collection import Collection
+from joulie.cluster.files.collection import Collection
 from joulie.model.snapshot import Snapshot
 
 Object = dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -38,10 +39,14 @@ class JoulieProcess:
     ) -> None:
         self.stop()
 
-    def stop(self) -> None:
+    def end(self, within_s: float) -> int:
+        """Told to end, it does so in time; its exit code."""
         self._process.terminate()
+        return self._process.wait(within_s)
+
+    def stop(self) -> None:
         try:
-            self._process.wait(10)
+            self.end(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -53,6 +58,10 @@ class JoulieProcess:
             if self._process.poll() is not None or time.monotonic() > deadline_s:
                 raise TimeoutError(f"it did not get there:\n{self.log.read_text()[-3000:]}")
             time.sleep(every_s)
+
+    def bound_files(self, most: int) -> None:
+        """From now on it can have no more open files than that."""
+        resource.prlimit(self._process.pid, resource.RLIMIT_NOFILE, (most, most))
 
     def cpu_s(self) -> float:
         """CPU time of the whole process so far, all its threads, user and system, to the nanosecond."""

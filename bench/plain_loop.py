@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from joulie.control.placement import ScoreTable
+from joulie.control.placement.score_table import ScoreTable
 from joulie.settings import MarginalSettings
 
 
@@ -53,8 +53,8 @@ def plain_scores(
     nodes: list[PlainNode], table: ScoreTable, settings: MarginalSettings, cpu_cores: float, gpus: float
 ) -> list[float]:
     """Scores of a standard pod, as one would write it without arrays."""
-    pressure = table.prepared.performance_pressure
-    trend_scale = 2.0 if abs(table.prepared.cluster_trend_w_per_min) > 500 else 6.0
+    pressure = table.prepared.cluster.performance_pressure
+    trend_scale = 2.0 if abs(table.prepared.cluster.trend_w_per_min) > 500 else 6.0
     scores = []
     for (
         capped_w, measured_w, recent_w, stress, trend, pue, cpu_max_w, gpu_max_w, node_cores, node_gpus, eco, perf

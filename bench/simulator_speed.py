@@ -32,8 +32,8 @@ GROWTH = (1_250, 2_500, NODES, 10_000)
 STEADY_S = 15.0
 REQUESTS = 3_000
 START_S = 120.0
-MOST_OF_A_CORE = 0.25
-MOST_TIMES_HEALTHZ = 20.0
+MAX_SHARE_OF_A_CORE = 0.25
+MAX_TIMES_HEALTHZ = 20.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Size:
     """One simulator with so many nodes."""
 
     nodes: int
-    core: float  # share of one core in real time, nobody asking
+    core: float  # share of one core in real time, without requests
     pace: float  # real seconds for a simulated one
     telemetry_p50_s: float
     healthz_p50_s: float
@@ -62,14 +62,18 @@ def simulator_figures(console: Console) -> list[Figure]:
     main = next(size for size in sizes if size.nodes == NODES)
     return [
         Figure(
-            f"{NODES:,} nodes in real time: CPU", "one core", main.core, MOST_OF_A_CORE, f"{main.core:.1%} of a core"
+            f"{NODES:,} nodes in real time: CPU",
+            "one core",
+            main.core,
+            MAX_SHARE_OF_A_CORE,
+            f"{main.core:.1%} of a core",
         ),
         Figure("simulated time", "the clock", main.pace, 1.2, f"{main.pace:.2f} s for a second, at a step of 1 s"),
         Figure(
             "/telemetry, p99",
             "/healthz, p99",
             main.telemetry_p99_s / main.healthz_p99_s,
-            MOST_TIMES_HEALTHZ,
+            MAX_TIMES_HEALTHZ,
             f"{main.telemetry_p99_s * 1e3:.2f} ms of {main.healthz_p99_s * 1e3:.2f} ms; median "
             f"{main.telemetry_p50_s * 1e3:.2f} ms of {main.healthz_p50_s * 1e3:.2f} ms",
         ),

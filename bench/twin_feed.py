@@ -87,7 +87,7 @@ async def run(feed: Feed, port: int, scraped: str) -> None:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    await feed.watched.wait()  # whoever watches listens, too
+    await feed.watched.wait()  # a process that watches also serves its metrics
     await (scrape(scraped) if scraped else asyncio.Event().wait())
 
 

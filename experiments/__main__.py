@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
-from experiments.gallery_numbers import files, kept_of, write_kept
-from experiments.gallery_page import PAGE, page_with_results, what_does_not_follow
-from joulie.cli.lab_extra import Bars, results_folder
-from joulie.lab.children import Children
-from joulie.lab.digests import git_commit
-from joulie.lab.experiment import Experiment, read_experiment
-from joulie.lab.store import load_results
-from joulie.lab.sweep import comparisons, sweep
+from experiments.gallery.numbers import files, kept_of, write_kept
+from experiments.gallery.page import PAGE, page_with_results, what_does_not_follow
+from joulie.cli.lab.shared import ProgressBars, results_folder
+from joulie.lab.experiment.definition import Experiment, read_experiment
+from joulie.lab.experiment.digests import git_commit
+from joulie.lab.runs.comparison import comparisons
+from joulie.lab.runs.store import load_results
+from joulie.lab.runs.sweep import sweep
+from joulie.lab.runs.workers import Children
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _swept(experiment: Experiment, folder: Path, workers: int | None, failed: list[str]) -> bool:
-    with Bars() as bars:
+    with ProgressBars() as bars:
         index = sweep(experiment, folder, Children(workers), bars, git_commit(Path(__file__).parent))
     failed += [f"{experiment.name}: {place}: {reason}" for place, reason in sorted(index.failed.items())]
     return not index.failed

@@ -120,15 +120,34 @@ class Api:
         collection = resource.of(manifest)
         path = f"{collection}/{manifest['metadata']['name']}"
         body = without_servers_own(manifest)
+        while not self._create(collection, body) and not self._replace(path, body):
+            time.sleep(0.05)  # it was being deleted, and is gone by now
+        if resource.has_status and manifest.get("status"):
+            self.patch(f"{path}/status", {"status": manifest["status"]})
+
+    def _create(self, collection: str, body: Object) -> bool:
+        """False where there is one of that name."""
         try:
             self.post(collection, body)
         except ApiError as error:
             if error.status != 409:
                 raise
-            version = self.get(path)["metadata"]["resourceVersion"]
-            self.put(path, {**body, "metadata": {**body["metadata"], "resourceVersion": version}})
-        if resource.has_status and manifest.get("status"):
-            self.patch(f"{path}/status", {"status": manifest["status"]})
+            return False
+        return True
+
+    def _replace(self, path: str, body: Object) -> bool:
+        """Whatever was written meanwhile: components keep writing statuses of the same object. False: it is gone."""
+        while True:
+            try:
+                version = self.get(path)["metadata"]["resourceVersion"]
+                self.put(path, {**body, "metadata": {**body["metadata"], "resourceVersion": version}})
+            except ApiError as error:
+                if error.status == 404:
+                    return False
+                if error.status != 409:
+                    raise
+            else:
+                return True
 
 
 def without_servers_own(manifest: Object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from joulie.cluster.crds import GROUP, KINDS, VERSION
+from joulie.cluster.crds.definitions import GROUP, KINDS, VERSION
 from testbed.control_plane import ControlPlane
 
 

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from joulie.cluster.crds import crds
+from joulie.cluster.crds.definitions import crds
 from testbed.api import Api, ApiError, Object
 from testbed.build import binaries, say
-from testbed.certificates import write_certificates
+from testbed.credentials import write_certificates, write_kubeconfig
 from testbed.etcd import Etcd
 from testbed.golang import Report
-from testbed.kubeconfig import write_kubeconfig
 from testbed.processes import Child, Processes, ProcessFailed, free_port
 from testbed.requests_seen import Request, requests_seen
 from testbed.scheduler import Scheduler
@@ -31,23 +30,39 @@ ATTEMPTS = 3
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition"
 
 
+class User(NamedTuple):
+    """A user whom the API server knows by a token."""
+
+    token: str
+    name: str
+    group: str
+
+
 class ControlPlane:
     """`with ControlPlane() as plane:` starts it, and the end of the block leaves nothing behind."""
 
-    def __init__(self, apiserver_flags: Sequence[str] = (), report: Report = say) -> None:
+    def __init__(
+        self,
+        apiserver_flags: Sequence[str] = (),
+        report: Report = say,
+        addresses: Sequence[str] = (),
+        users: Sequence[User] = (),
+    ) -> None:
+        """`apiserver_flags` replace those of the same name; `addresses` go into the server's certificate."""
         self._binaries = binaries(report=report)
-        self._more_flags = list(apiserver_flags)
+        self._given_flags = list(apiserver_flags)
         self._apiserver: Child | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="joulie-testbed-"))
         self._processes = Processes(self.folder)
         self._ends = contextlib.ExitStack()  # last started, first stopped
         self._ends.callback(self._processes.close)
-        self._certificates = write_certificates(self.folder)
-        self.ca_file = self._certificates.ca
+        self.certificates = write_certificates(self.folder, addresses)
+        self.ca_file = self.certificates.ca
         self.admin_token = secrets.token_hex(16)
         self._token_file = self.folder / "tokens.csv"
         self._token_file.touch(mode=0o600)
-        self._token_file.write_text(f'{self.admin_token},admin,admin,"system:masters"\n')
+        users = [User(self.admin_token, "admin", "system:masters"), *users]
+        self._token_file.write_text("".join(f'{one.token},{one.name},{one.name},"{one.group}"\n' for one in users))
         try:
             self._start_on_free_ports()
         except BaseException:
@@ -91,7 +106,7 @@ class ControlPlane:
 
     @contextlib.contextmanager
     def frozen_apiserver(self) -> Iterator[None]:
-        """In this block connections stay open and nobody answers."""
+        """In this block connections stay open and get no answer."""
         apiserver = self._apiserver
         if apiserver is None:
             raise ProcessFailed("the API server is not running")
@@ -147,13 +162,28 @@ class ControlPlane:
         answer = self.api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", body)
         return str(answer["status"]["token"])
 
+    def pod_token(self, namespace: str, account: str, node: str = "") -> str:
+        """A token as a kubelet gets it for a pod of this account, which it names, and the node it runs on with it."""
+        pod = f"bearer-{account}-{node}".rstrip("-")
+        spec = {"serviceAccountName": account, "containers": [{"name": "c", "image": "i"}]}
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "namespace": namespace}}
+        try:
+            placed = {"nodeName": node} if node else {}
+            self.api.post(f"/api/v1/namespaces/{namespace}/pods", {**manifest, "spec": {**spec, **placed}})
+        except ApiError as error:
+            if error.status != 409:  # there since an earlier token
+                raise
+        bound = {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}}}
+        answer = self.api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token", bound)
+        return str(answer["status"]["token"])
+
     def metrics(self) -> Counter[Request]:
         """How many requests of each kind the API server has answered since it last started."""
         return requests_seen(self.api.raw("GET", "/metrics").decode())
 
-    def scheduler(self, config: Mapping[str, Any] | None = None) -> Scheduler:
+    def scheduler(self, config: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None) -> Scheduler:
         """Start a kube-scheduler with this KubeSchedulerConfiguration; how to reach the API server is filled in."""
-        scheduler = Scheduler(self._binaries["kube-scheduler"], self._processes, self.kubeconfig, config or {})
+        scheduler = Scheduler(self._binaries["kube-scheduler"], self._processes, self.kubeconfig, config or {}, env)
         self._ends.callback(scheduler.stop)
         return scheduler
 
@@ -171,15 +201,14 @@ class ControlPlane:
                 self.start_apiserver()
                 break
             except ProcessFailed as failure:
-                # Between looking for a free port and using it somebody else may have taken it.
+                # Between looking for a free port and using it another process may have taken it.
                 if "address already in use" not in str(failure) or attempt == ATTEMPTS:
                     raise
         self.kubeconfig = write_kubeconfig(self.folder / "kubeconfig", self.url, self.ca_file, self.admin_token)
 
     def _apiserver_command(self) -> list[str]:
-        files = self._certificates
-        return [
-            str(self._binaries["kube-apiserver"]),
+        files = self.certificates
+        flags = [
             f"--etcd-servers={self.etcd.url}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
@@ -194,10 +223,13 @@ class ControlPlane:
             "--allow-privileged=true",  # as every installer sets it; pod security standards decide
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--disable-admission-plugins={ADMISSION_OFF}",
-            "--endpoint-reconciler-type=none",  # nobody routes to the service `kubernetes`, and loopback is refused
+            "--endpoint-reconciler-type=none",  # nothing routes to the service `kubernetes`, and loopback is refused
             "--delete-collection-workers=16",
-            *self._more_flags,
+            f"--kubelet-client-certificate={files.kubelet_client}",
+            f"--kubelet-client-key={files.kubelet_client_key}",
         ]
+        by_name = {flag.partition("=")[0]: flag for flag in (*flags, *self._given_flags)}
+        return [str(self._binaries["kube-apiserver"]), *by_name.values()]
 
     def _ready(self) -> bool:
         try:

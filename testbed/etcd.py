@@ -49,7 +49,7 @@ class Etcd:
         """Forget every version of every object except the newest; the revision up to which history is gone.
 
         A write of no meaning comes first: etcd still has the state *at* the revision that it compacts, and that is not
-        to be the last version somebody has seen.
+        to be the last version that a client has seen.
         """
         self._call("/v3/kv/put", {"key": _base64(b"/testbed/compaction"), "value": ""})
         revision = self.revision()

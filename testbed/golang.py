@@ -43,7 +43,7 @@ def go_version(tool: str) -> tuple[int, int]:
 def run_go(tool: Path, *arguments: str, folder: Path, still_running: Callable[[], None] = lambda: None) -> str:
     """What it printed. Calls `still_running` every half minute, so that a person sees that something happens.
 
-    Runs with low priority: whoever builds may want to go on working meanwhile.
+    Runs with low priority, so that the machine can be used meanwhile.
     """
     polite = ["nice", "-n", "10"] if shutil.which("nice") else []
     # Proxy, flags and caches are the environment's business; only a go.work around the cache would be in the way.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed import watchdog
 
 STOP_GRACE_S = 10.0
+_given: set[int] = set()  # by `free_port`
 
 
 class ProcessFailed(Exception):  # noqa: N818 - the process failed, this reports it
@@ -34,8 +37,8 @@ class Processes:
             start_new_session=True,
         )
 
-    def start(self, name: str, command: Sequence[str]) -> Child:
-        """Start it with its output appended to `<name>.log`."""
+    def start(self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
+        """Start it with its output appended to `<name>.log`; `env` comes on top of what all children get."""
         log = self.folder / f"{name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -45,7 +48,7 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
                 start_new_session=True,
-                env=_environment(),
+                env={**environment(), **(env or {})},
             )
         self._tell(f"+{process.pid}")
         child = Child(name, process, log, self._tell)
@@ -98,14 +101,15 @@ class Child:
                 raise ProcessFailed(f"{self.name} was not ready after {timeout_s:.0f} s:\n{self.log_tail()}")
             time.sleep(0.05)
 
-    def stop(self, grace_s: float = STOP_GRACE_S) -> None:
-        """Ask it to end; kill it when it has not by then."""
+    def stop(self, grace_s: float = STOP_GRACE_S) -> int:
+        """Ask it to end; kill it when it has not by then. Its exit code, negative after a signal."""
         self._signal(signal.SIGTERM)
         try:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
         self._reap()
+        return self._process.returncode
 
     def kill(self) -> None:
         """End it without a chance to say goodbye."""
@@ -134,14 +138,27 @@ class Child:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now. Somebody may take it before it is used: then start again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A free loopback port that no outgoing connection and no other test process is given.
+
+    It need not be listened on at once, and a server may end and begin again on it.
+    """
+    for port in random.sample(sorted(set(_own_ports()) - _given), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            _given.add(port)  # what was given may not be listened on yet
+            return port
+    raise ProcessFailed("no free port was found")
 
 
-def _environment() -> dict[str, str]:
+def _own_ports() -> range:
+    """Below what kernels take for outgoing connections; each worker of pytest-xdist has a part of its own."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    width = 12_000 // workers
+    return range(20_000 + worker * width, 20_000 + (worker + 1) * width)
+
+
+def environment() -> dict[str, str]:
     """Ours, less what would send loopback traffic through a proxy or point a component at another cluster."""
     unwanted = {"http_proxy", "https_proxy", "all_proxy", "kubeconfig"}
     return {name: value for name, value in os.environ.items() if name.lower() not in unwanted}

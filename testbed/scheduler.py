@@ -18,7 +18,14 @@ READY_S = 30.0
 class Scheduler:
     """A running kube-scheduler; stops at the end of a `with`, or with its control plane."""
 
-    def __init__(self, binary: Path, processes: Processes, kubeconfig: Path, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        binary: Path,
+        processes: Processes,
+        kubeconfig: Path,
+        config: Mapping[str, Any],
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = free_port()
         complete = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -44,7 +51,7 @@ class Scheduler:
             f"--authorization-kubeconfig={kubeconfig}",
             "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",
         ]
-        self.process: Child = processes.start("kube-scheduler", command)
+        self.process: Child = processes.start("kube-scheduler", command, env)
         self.process.wait_until(self._ready, READY_S)
 
     def metrics(self) -> str:

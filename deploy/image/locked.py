@@ -1,6 +1,6 @@
 """The part of requirements.lock that some packages need, with its hashes: one lock serves development and the image.
 
-`python deploy/image/locked.py 'joulie[nvidia]'` prints what Joulie with that extra needs.
+`python deploy/image/locked.py 'joulie[nvidia,podresources]'` prints what Joulie with that extra needs.
 Needs nothing but Python; the lock says of each package which others brought it in.
 """
 
@@ -24,7 +24,7 @@ def subset(lock: str, roots: Iterable[str]) -> str:
     chosen = set(roots)
     if missing := chosen - {name for name, _ in blocks}:
         raise SystemExit(f"not in the lock: {', '.join(sorted(missing))}; run: make lock")
-    brought_by = [(name, {normal(line) for line in _via(block)}) for name, block in blocks]
+    brought_by = [(name, {normal(line) for line in via(block)}) for name, block in blocks]
     while more := {name for name, parents in brought_by if name not in chosen and parents & chosen}:
         chosen |= more
     return "".join(block for name, block in blocks if name in chosen)
@@ -47,7 +47,7 @@ def normal(text: str) -> str:
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
 
 
-def _via(block: str) -> list[str]:
+def via(block: str) -> list[str]:
     """Who brought it in: `# via a`, or one a line below `# via`."""
     _, _, listed = block.partition("# via")
     return [line.strip(" #") for line in listed.splitlines() if line.strip(" #")]

@@ -1,7 +1,7 @@
 """Policies and cooling models by name, found through entry points.
 
-May import: `control` and everything below it. The built-in ones are registered like anybody else's, so nothing here
-knows their names. Decisions never look for a plug-in themselves: shells call this and hand in what it returns.
+May import: `control` and everything below it. The built-in ones are registered like those of other packages, so nothing
+here knows their names. Decisions never look for a plug-in themselves: shells call this and hand in what it returns.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Refused(Exception):  # noqa: N818 - Helm refused, this says why
 
 
 class Helm:
-    """One Helm with folders of its own, so that nobody's repositories and plug-ins take part."""
+    """One Helm with folders of its own, so that no user's repositories and plug-ins take part."""
 
     def __init__(self, binary: Path, folder: Path, kubeconfig: Path | None = None) -> None:
         self._binary = binary
@@ -113,7 +113,7 @@ MATRIX: dict[str, Manifest] = {
     },
     "NVIDIA": {"agent": {"nvidia": {"enabled": True}}},
     "NVIDIA and HSMP": {"agent": {"nvidia": {"enabled": True, "runtimeClassName": ""}, "hsmp": {"enabled": True}}},
-    "HSMP": {"agent": {"hsmp": {"enabled": True}, "nodeSelector": {"vendor": "amd"}}},
+    "HSMP": {"agent": {"hsmp": {"enabled": True}, "daemonset": {"nodeSelector": {"vendor": "amd"}}}},
     "simulated": SIMULATED,
     "simulated without storage": {
         "agent": {"mode": "pool", "pool": {"replicas": 3, "storage": {"enabled": False}}},

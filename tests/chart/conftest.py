@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chart.charts import Helm
-from tests.control_plane import available
+from tests.support.control_plane import available
 
 
 @pytest.fixture(scope="session")

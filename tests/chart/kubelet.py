@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from testbed.processes import free_port
-from tests.agent_shell.agent_processes import JoulieProcess
+from tests.agent.agent_processes import JoulieProcess
 from tests.chart.charts import NAMESPACE, Helm, Manifest, container, pod_template
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PLURALS = {"Deployment": "deployments", "DaemonSet": "daemonsets", "StatefulSet": "statefulsets", "Job": "jobs"}
 JOB = "joulie-cleanup"
 ATTEMPTS = 4  # a job's backoffLimit of 3
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 class Kubelet:
@@ -108,7 +108,7 @@ class Kubelet:
         return self.ports.setdefault(variable, free_port())
 
     def uninstall(self, helm: Helm) -> str:
-        """`helm uninstall` with somebody who runs its job; what the job said."""
+        """`helm uninstall`, its job run here; what the job printed."""
         process = helm.start("uninstall", "joulie", "--namespace", NAMESPACE, "--timeout", "4m")
         try:
             until(lambda: self.workload("Job", JOB) is not None or process.poll() is not None, "the job is there")
@@ -122,6 +122,39 @@ class Kubelet:
         for name in list(self.running):  # what is left of the release was deleted a moment ago
             self.stop(name)
         return said
+
+    def run_test(self, helm: Helm) -> str:
+        """`helm test`, its pod run here; what the pod printed."""
+        process = helm.start("test", "joulie", "--namespace", NAMESPACE, "--timeout", "2m")
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/joulie-test"
+        try:
+            until(lambda: self._pod(path) is not None or process.poll() is not None, "the pod is there")
+            pod = self._pod(path)
+            assert pod is not None, process.communicate()[0]
+            like_workload = {"spec": {"template": {"spec": pod["spec"]}}}
+            environment = {"PATH": "/usr/bin:/bin", **self._environment(like_workload, "joulie-test", "", {})}
+            command = [sys.executable, "-m", "joulie", *container(like_workload)["args"]]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+            phase = "Succeeded" if done.returncode == 0 else "Failed"
+            self.plane.api.patch(f"{path}/status", {"status": {"phase": phase}})
+            output, _ = process.communicate(timeout=PATIENCE_S)
+            assert (process.returncode == 0) == (done.returncode == 0), output
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        return done.stdout
+
+    def _pod(self, path: str) -> Manifest | None:
+        from testbed.api import ApiError
+
+        try:
+            found: Manifest = self.plane.api.get(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        return found
 
     def _run_job(self) -> str:
         job = self.workload("Job", JOB)
@@ -170,11 +203,11 @@ class Kubelet:
         self.plane.api.patch(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{JOB}/status", {"status": status})
 
     def _environment(self, workload: Manifest, pod_name: str, node: str, mounts: Mapping[str, Path]) -> dict[str, str]:
-        from testbed.kubeconfig import write_kubeconfig
+        from testbed.credentials import write_kubeconfig
 
         spec = pod_template(workload)["spec"]
         account = spec["serviceAccountName"]
-        token = self.plane.service_account_token(NAMESPACE, account)
+        token = self.plane.pod_token(NAMESPACE, account, node)
         config = write_kubeconfig(self.folder / f"{account}.config", self.plane.url, self.plane.ca_file, token)
         of_pod = {"metadata.name": pod_name, "metadata.namespace": NAMESPACE, "spec.nodeName": node}
         variables = {one["name"]: _value(one, of_pod) for one in container(workload)["env"]}

@@ -27,7 +27,7 @@ def test_every_object_is_taken_strictly(fresh_cluster: ControlPlane, helm: Helm,
 
 
 def test_the_definitions_are_those_of_this_version(fresh_cluster: ControlPlane, helm: Helm) -> None:
-    from joulie.cluster.crds import crds
+    from joulie.cluster.crds.definitions import crds
 
     manifests = helm.render({}, "--include-crds")
     definitions = [one for one in manifests if one["kind"] == "CustomResourceDefinition"]

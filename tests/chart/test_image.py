@@ -1,4 +1,4 @@
-"""The image: what goes into it, and that its build stage, carried out here, makes a Joulie that runs by itself."""
+"""What goes into the image, by its Dockerfile and the lock; tests/image builds it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,47 @@ import fnmatch
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
-import zipfile
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
 from tests.chart.charts import CHART
-from tests.chart.dockerfile import ROOT, carry_out, copied, stages
-from tests.obtaining import in_ci
+from tests.support.obtaining import in_ci
 
-EXAMPLE = "src/joulie/demo/example_cluster.yaml"
+ROOT = CHART.parents[2]
 DEVELOPMENT = {"pytest", "mypy", "ruff", "mkdocs", "hypothesis", "import-linter", "fmpy", "amdsmi", "cryptography"}
+
+
+class Step(NamedTuple):
+    """One instruction: `COPY` and what follows it."""
+
+    word: str
+    rest: str
+
+
+def stages() -> list[list[Step]]:
+    """The instructions of the repository's Dockerfile, stage by stage, without what stands before the first."""
+    text = re.sub(r"(?m)^\s*#.*\n", "", (ROOT / "Dockerfile").read_text()).replace("\\\n", " ")
+    steps = [Step(*line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
+    found: list[list[Step]] = []
+    for step in steps:
+        if step.word == "FROM":
+            found.append([])
+        if found:
+            found[-1].append(step)
+    return found
+
+
+def copied(stage: list[Step]) -> list[tuple[list[str], str]]:
+    """What each COPY takes from the repository, and where to."""
+    rests = [shlex.split(step.rest) for step in stage if step.word == "COPY" and "--from" not in step.rest]
+    return [(parts[:-1], parts[-1]) for parts in rests]
 
 
 def locked() -> ModuleType:
@@ -43,13 +69,13 @@ def locked_text(*asked: str) -> str:
 
 
 def test_the_lock_gives_the_image_all_that_joulie_needs_and_no_tool_of_its_makers() -> None:
-    names = {line.split("==")[0] for line in locked_lines("joulie[nvidia]")}
+    names = {line.split("==")[0] for line in locked_lines("joulie[nvidia,podresources]")}
     assert needed_by("joulie", "nvidia") <= names
     assert not names & DEVELOPMENT
 
 
 def test_every_file_of_the_image_is_checked_by_its_hash() -> None:
-    text = locked_text("joulie[nvidia]")
+    text = locked_text("joulie[nvidia,podresources]")
     blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", text)[1:]
     assert blocks
     assert all("--hash=sha256:" in block for block in blocks)
@@ -90,9 +116,16 @@ def test_the_image_runs_as_the_user_that_the_chart_asks_for() -> None:
 
 def test_nothing_secret_and_nothing_from_the_network_but_packages_goes_into_it() -> None:
     words = {step.word for stage in stages() for step in stage}
-    assert words <= {"FROM", "ENV", "WORKDIR", "COPY", "RUN", "LABEL", "USER", "ENTRYPOINT", "CMD"}
+    assert words <= {"FROM", "ENV", "WORKDIR", "COPY", "RUN", "ARG", "LABEL", "USER", "ENTRYPOINT", "CMD"}
     text = (ROOT / "Dockerfile").read_text()
     assert not re.search(r"curl|wget|apt-get|--trusted-host|--index-url", text)
+
+
+def test_the_base_is_pinned_by_its_digest() -> None:
+    pinned = re.findall(r"(?m)^ARG PYTHON_IMAGE=(\S+)$", (ROOT / "Dockerfile").read_text())
+    assert len(pinned) == 1
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", pinned[0])
+    assert [stage[0].rest.split()[0] for stage in stages()] == ["${PYTHON_IMAGE}", "scratch"]
 
 
 @pytest.mark.slow
@@ -100,57 +133,13 @@ def test_nothing_secret_and_nothing_from_the_network_but_packages_goes_into_it()
 @pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
 def test_every_package_is_ready_made_for_both_processors(processor: str, tmp_path: Path) -> None:
     pinned = tmp_path / "pinned.txt"  # without hashes: then pip need not fetch what it checks
-    pinned.write_text("\n".join(line.rstrip(" \\") for line in locked_lines("joulie[nvidia]")))
-    version = re.search(r"PYTHON_IMAGE=python:([\d.]+)", (ROOT / "Dockerfile").read_text())
+    pinned.write_text("\n".join(line.rstrip(" \\") for line in locked_lines("joulie[nvidia,podresources]")))
+    version = re.search(r"PYTHON_IMAGE=python:(\d+\.\d+)", (ROOT / "Dockerfile").read_text())
     assert version is not None
     tags = [*(f"manylinux{tag}_{processor}" for tag in ("_2_28", "_2_17", "2014")), "any"]
     flags = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary=:all:", f"--python-version={version[1]}"]
     outcome = pip(*flags, *(f"--platform={tag}" for tag in tags), "--target", str(tmp_path / "t"), "-r", str(pinned))
     assert outcome.returncode == 0, outcome.stderr[-2000:]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("package_index")
-def test_the_build_stage_makes_a_joulie_that_works_by_itself(tmp_path: Path) -> None:
-    opt = carry_out(stages()[0], tmp_path)
-    joulie = opt / "joulie/bin/joulie"
-    installed = subprocess.run(
-        [
-            opt / "joulie/bin/python",
-            "-c",
-            "from importlib.metadata import distributions as d;print(*{x.name for x in d()})",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    assert not set(installed) & (DEVELOPMENT | {"pip", "hatchling"})
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    for arguments in (
-        ["--help"],
-        ["--version"],
-        *([command, "--help"] for command in ("operator", "agent", "extender", "simulator", "cleanup")),
-        ["operator", "--once", "--dry-run", "-f", str(ROOT / EXAMPLE)],
-        ["plan", "-f", str(ROOT / EXAMPLE)],
-    ):
-        outcome = subprocess.run(
-            [joulie, *arguments], capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
-        )
-        assert outcome.returncode == 0, (arguments, outcome.stderr)
-        assert outcome.stdout
-    packed = wheel_files(tmp_path / "wheels")
-    there = {
-        path.relative_to(ROOT / "src").as_posix()
-        for path in (ROOT / "src/joulie").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert there <= packed
-
-
-def wheel_files(folder: Path) -> set[str]:
-    (wheel,) = folder.glob("joulie-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
 
 
 def needed_by(name: str, extra: str = "") -> set[str]:

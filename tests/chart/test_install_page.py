@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chart.charts import NAMESPACE, RELEASE, Helm
-from tests.chart.dockerfile import ROOT
-from tests.chart.leftovers import forget
+from tests.chart.charts import CHART, NAMESPACE, RELEASE, Helm
+from tests.chart.leftovers import forget, wait_unguarded
 from tests.docs_pages.blocks import blocks
-from tests.extender_shell.scheduling import create, node
-from tests.howto_pages import FOLDER, files_of
+from tests.extender.scheduler.scheduling import create, node
+from tests.support.howto_pages import FOLDER, files_of
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
 PAGE = FOLDER / "install.md"
 # How commands begin that are not run here, and why.
 NOT_RUN = {
-    "docker ": "there is no container engine; test_image.py carries out the Dockerfile's steps",
-    "joulie doctor": "finds that no pod runs; tests/cli_live has a healthy cluster",
+    "docker ": "there is no container engine; tests/image builds the Dockerfile with buildah",
+    "joulie doctor": "finds that no pod runs; tests/cli has a healthy cluster",
     "kubectl -n joulie-system port-forward": "there is no pod to forward to",
-    "helm uninstall": "needs somebody who runs its job; test_life.py does",
+    "helm test": "needs a kubelet for its pod; test_life.py stands in for it",
+    "helm uninstall": "needs a kubelet for its job; test_life.py stands in for it",
     "joulie cleanup --crds": "asks first; test_life.py says yes",
-    "kubectl delete namespace": "nobody here empties namespaces",
+    "kubectl delete namespace": "no controller here empties namespaces",
 }
 
 
@@ -54,7 +54,7 @@ def reader(
     """What came of running all blocks that are meant to be run."""
     forget(fresh_cluster)
     create(fresh_cluster, [node(f"node-{number}") for number in (1, 2, 3)])
-    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    (tmp_path / "deploy").symlink_to(CHART.parents[1])
     for name, text in files_of(PAGE.name).items():
         (tmp_path / name).write_text(text)
     script = "set -euxo pipefail\n" + "\n".join(one for one in COMMANDS if not one.startswith(tuple(NOT_RUN)))
@@ -70,3 +70,4 @@ def reader(
     helm = Helm(helm_binary, tmp_path, fresh_cluster.kubeconfig)
     helm.run("uninstall", RELEASE, "--namespace", NAMESPACE, "--no-hooks", "--ignore-not-found")
     forget(fresh_cluster)
+    wait_unguarded(fresh_cluster)

@@ -17,9 +17,9 @@ import yaml
 
 from tests.chart.charts import CHART, NAMESPACE, RELEASE, SCHEDULER_IMAGE, Helm, Refused
 from tests.chart.kubelet import Kubelet, until
-from tests.chart.leftovers import JOULIE, belongings, forget, joulie_labels
+from tests.chart.leftovers import JOULIE, belongings, forget, wait_unguarded, written_to_nodes
 from tests.devices.sysfs_trees import build
-from tests.extender_shell.scheduling import create, node, pod, twin, wait_placed
+from tests.extender.scheduler.scheduling import create, node, pod, twin, wait_placed
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -33,7 +33,10 @@ SIMULATED_CLUSTER: dict[str, Any] = {
     "agent": {"mode": "pool", "settings": SWIFT},
     "simulator": {"enabled": True},
     "scheduler": {"enabled": True, "image": SCHEDULER_IMAGE},
+    "wattsResource": {"enabled": True},
 }
+BUDGET = {"apiVersion": "joulie.io/v1alpha1", "kind": "PowerBudget", "metadata": {"name": "feed"}}
+UNCAPPED = {"key": "joulie.io/uncapped", "effect": "NoSchedule"}
 
 
 class Installed:
@@ -85,6 +88,7 @@ def cluster(fresh_cluster: ControlPlane, helm_binary: Path, tmp_path: Path) -> I
     finally:
         forget(plane)
         plane.install_crds()
+        wait_unguarded(plane)
 
 
 def test_a_simulated_cluster_from_install_to_uninstall(cluster: Installed, tmp_path: Path) -> None:
@@ -111,13 +115,18 @@ def test_a_simulated_cluster_from_install_to_uninstall(cluster: Installed, tmp_p
     with ExitStack() as ends:
         _scheduler(cluster, ends, tmp_path / "scheduler")
         with kubelet.pods_seen("node-0", "joulie-scheduler"):
-            assert "no fault found" in _joulie(plane, "doctor").stdout
+            assert "no faults found" in _joulie(plane, "doctor").stdout
+            assert "0 faults, 1 warning" in kubelet.run_test(cluster.helm)  # a viewer does not reach the extender
         until(lambda: _gets_affinity(plane), "the admission policy acts")
         create(plane, [pod("train", performance=True)])
         where = wait_placed(plane, ["train"])["train"]
         assert cluster.twins()[where]["status"]["schedulableClass"] == "performance"
         assert _asked(kubelet.running["joulie-extender"].page()) >= 1
         plane.api.delete("/api/v1/namespaces/default/pods/train?gracePeriodSeconds=0")
+
+    plane.apply([{**BUDGET, "spec": {"watts": 10_000 * NODES}}])
+    until(lambda: all("budget" in one["spec"] for one in cluster.twins().values()), "every twin carries an order")
+    until(lambda: "joulie.io/watts" in written_to_nodes(plane), "nodes advertise watts")
 
     cluster.upgrade("--set", "operator.settings.STATIC_HP_FRAC=0")
     kubelet.start("Deployment", "joulie-operator")  # its template has changed
@@ -128,11 +137,14 @@ def test_a_simulated_cluster_from_install_to_uninstall(cluster: Installed, tmp_p
     )  # with this operator's setting
     for process in kubelet.running.values():
         assert "cannot" not in process.log_file.read_text(), "some right is missing"
+        assert "denied request" not in process.log_file.read_text(), "an admission policy is too narrow"
 
+    plane.api.patch("/api/v1/nodes/node-0", {"spec": {"taints": [UNCAPPED]}})  # registered a moment before
     simulator = kubelet.running.pop("joulie-simulator")  # its machines are to be looked at afterwards
     kubelet.uninstall(cluster.helm)
     assert cluster.simulated_caps_w() == [None] * NODES
     assert simulator.stop() == 0
+    plane.api.delete(f"{JOULIE}/powerbudgets/feed")
     _nothing_is_left(plane)
 
 
@@ -143,10 +155,13 @@ def test_a_machine_from_a_dry_run_to_an_uninstall(cluster: Installed, tmp_path: 
     notes = cluster.install({"dryRun": True, "operator": {"settings": {**SWIFT, "STATIC_HP_FRAC": 0}},
                              "agent": {"settings": SWIFT}})  # fmt: skip
     assert "DRY RUN" in notes
+    # Helm counts maxUnavailable agents as not needed, rounded up: it would not wait for the only one.
+    assert f"kubectl -n {NAMESPACE} rollout status daemonset/joulie-agent" in notes
     machine: dict[str, Any] = {"node": "machine", "mounts": {"/host-sys": tree.sys}}
 
     def limits_w() -> list[float]:
-        return [int(tree.text(f"{zone}/constraint_0_power_limit_uw")) / 1e6 for zone in tree.zones()]
+        # A plain file is empty for a moment while it is written, which sysfs never is.
+        return [int(tree.text(f"{zone}/constraint_0_power_limit_uw") or 0) / 1e6 for zone in tree.zones()]
 
     kubelet.start("Deployment", "joulie-operator")
     kubelet.start("DaemonSet", "joulie-agent", **machine)
@@ -165,7 +180,7 @@ def test_a_machine_from_a_dry_run_to_an_uninstall(cluster: Installed, tmp_path: 
 
 
 def test_the_second_scheduler_asks_over_https_where_there_is_a_certificate(cluster: Installed, tmp_path: Path) -> None:
-    from testbed.certificates import write_certificates
+    from testbed.credentials import write_certificates
 
     secret = tmp_path / "secret"  # as kubernetes.io/tls has it
     (tmp_path / "made").mkdir()
@@ -174,7 +189,10 @@ def test_the_second_scheduler_asks_over_https_where_there_is_a_certificate(clust
     for name, file in (("tls.crt", made.server), ("tls.key", made.server_key), ("ca.crt", made.ca)):
         (secret / name).write_bytes(file.read_bytes())
     scheduler = {"enabled": True, "image": SCHEDULER_IMAGE}
-    cluster.install({"extender": {"tls": {"secretName": "joulie-extender-tls"}}, "scheduler": scheduler})
+    values = {"extender": {"tls": {"secretName": "joulie-extender-tls"}}, "scheduler": scheduler}
+    cluster.install(
+        {**values, "operator": {"enabled": False}}
+    )  # or a policy would refuse twins that are written by hand
     create(cluster.plane, [node("fast", "performance"), node("slow", "eco")])
     create(cluster.plane, [twin("fast", "performance"), twin("slow", "eco")])
     extender = cluster.kubelet.start("Deployment", "joulie-extender", mounts={TLS_FOLDER: secret})
@@ -197,7 +215,7 @@ def test_there_is_one_joulie_in_a_cluster(cluster: Installed) -> None:
 def _scheduler(cluster: Installed, ends: ExitStack, folder: Path, secret: Path | None = None) -> None:
     """kube-scheduler with the configuration and the account that the chart installed."""
     from testbed.build import binary
-    from testbed.kubeconfig import write_kubeconfig
+    from testbed.credentials import write_kubeconfig
     from testbed.processes import Processes
     from testbed.scheduler import Scheduler
 
@@ -205,7 +223,7 @@ def _scheduler(cluster: Installed, ends: ExitStack, folder: Path, secret: Path |
     folder.mkdir()
     text = plane.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/joulie-scheduler")["data"]["config.yaml"]
     here = f"127.0.0.1:{cluster.kubelet.port_of('EXTENDER_ADDR')}"
-    text = text.replace(f"joulie-extender.{NAMESPACE}.svc:9876", here).replace(TLS_FOLDER, str(secret))
+    text = text.replace(f"joulie-scheduler-extender.{NAMESPACE}.svc:9876", here).replace(TLS_FOLDER, str(secret))
     config = yaml.safe_load(text)
     processes = Processes(folder)
     ends.callback(processes.close)
@@ -237,10 +255,10 @@ def _answers(port: int) -> bool:
 
 def _nothing_is_left(plane: ControlPlane) -> None:
     """But the definitions, which only a person removes: with them go all objects."""
-    from joulie.cluster.crds import crds
+    from joulie.cluster.crds.definitions import crds
 
     assert belongings(plane) == {f"customresourcedefinitions/{one['metadata']['name']}" for one in crds()}
-    assert joulie_labels(plane) == set()
+    assert written_to_nodes(plane) == set()
     _joulie(plane, "cleanup", "--crds", "--yes")
     assert _definitions(plane) == []
 

@@ -22,7 +22,7 @@ from tests.chart.charts import (
     named,
     pod_template,
 )
-from tests.rights import Rights
+from tests.support.rights import Rights
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,8 @@ def test_every_object_can_be_told_as_this_releases(helm: Helm, values: dict[str,
 
 @pytest.mark.parametrize("component", ["operator", "agent", "extender", "simulator", "cleanup"])
 def test_the_rights_are_those_that_are_tested_one_by_one(helm: Helm, component: str) -> None:
-    manifests = helm.render(SIMULATED)
+    # A pool's are the same under another name, which admission/test_agents.py tries.
+    manifests = helm.render(SIMULATED if component == "simulator" else {})
     for right in Rights(component).all():
         kind = "ClusterRole" if not right.namespace else "Role"
         assert any(
@@ -65,7 +66,7 @@ def test_the_rights_are_those_that_are_tested_one_by_one(helm: Helm, component: 
     assert roles == {role for role in given if role.startswith(f"joulie-{component}")}
 
 
-def test_the_agent_is_root_without_a_single_capability_and_sits_on_every_node(helm: Helm) -> None:
+def test_the_agent_is_root_without_a_single_capability_and_sits_on_every_managed_node(helm: Helm) -> None:
     agent = find(helm.render(), "DaemonSet", "joulie-agent")
     spec = pod_template(agent)["spec"]
     assert container(agent)["securityContext"] == {
@@ -75,12 +76,36 @@ def test_the_agent_is_root_without_a_single_capability_and_sits_on_every_node(he
         "capabilities": {"drop": ["ALL"]},
     }
     assert spec["tolerations"] == [{"operator": "Exists"}]
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "joulie.io/managed": "true"}
     assert spec["priorityClassName"] == "system-node-critical"
     assert {volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume} == {
         "/sys",
         "/var/lib/joulie",
     }
     assert not any(key in spec for key in ("hostNetwork", "hostPID", "runtimeClassName"))
+
+
+def test_where_agents_run_can_be_chosen(helm: Helm) -> None:
+    chosen = {"nodeSelector": {"joulie.io/managed": None, "rack": "r1"}, "tolerations": []}
+    spec = pod_template(find(helm.render({"agent": {"daemonset": chosen}}), "DaemonSet", "joulie-agent"))["spec"]
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "rack": "r1"}
+    assert "tolerations" not in spec
+
+
+def test_a_pool_tolerates_no_taint_of_a_fake_node(helm: Helm) -> None:
+    """On which KWOK would call it running, and nothing would run."""
+    agent = {"mode": "pool", "daemonset": {"tolerations": [{"operator": "Exists"}]}}
+    spec = pod_template(find(helm.render({**SIMULATED, "agent": agent}), "StatefulSet", "joulie-agent"))["spec"]
+    assert "tolerations" not in spec
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    place = {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "t"}], "affinity": {"podAntiAffinity": {}}}
+    agent = {"mode": "pool", "pool": place}
+    spec = pod_template(find(helm.render({**SIMULATED, "agent": agent}), "StatefulSet", "joulie-agent"))["spec"]
+    assert (spec["nodeSelector"]["a"], spec["tolerations"], spec["affinity"]) == (
+        "b",
+        place["tolerations"],
+        place["affinity"],
+    )
 
 
 def test_the_agent_has_time_to_put_everything_back(helm: Helm) -> None:
@@ -117,6 +142,16 @@ def test_more_power_over_the_host_is_given_only_when_asked_for_and_only_where_it
     assert set(agents) <= allowed
 
 
+def test_kubelets_socket_is_mounted_only_when_asked_for_and_read_only(helm: Helm) -> None:
+    def mounts(values: dict[str, Any]) -> dict[str, Any]:
+        agent = find(helm.render(values), "DaemonSet", "joulie-agent")
+        folders = {one["name"]: one.get("hostPath", {}).get("path") for one in pod_template(agent)["spec"]["volumes"]}
+        return {folders[one["name"]]: one.get("readOnly", False) for one in container(agent)["volumeMounts"]}
+
+    asked = mounts({"agent": {"podResources": {"enabled": True}}})
+    assert asked == {**mounts({}), "/var/lib/kubelet/pod-resources": True}
+
+
 def _may_run(daemon_set: dict[str, Any], labels: dict[str, str]) -> bool:
     affinity = pod_template(daemon_set)["spec"]["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -130,7 +165,7 @@ def test_a_dry_run_writes_to_no_device_and_changes_no_pod(helm: Helm) -> None:
     agent = find(manifests, "DaemonSet", "joulie-agent")
     assert environment(agent)["SIMULATE_ONLY"] == "true"
     (mount,) = (one for one in container(agent)["volumeMounts"] if one["mountPath"] == "/host-sys")
-    assert mount["readOnly"]
+    assert (mount["readOnly"], mount["recursiveReadOnly"]) == (True, "IfPossible")  # else /sys/fs/… stays writable
     assert named(manifests, "MutatingAdmissionPolicy") == set()
     assert named(helm.render(), "MutatingAdmissionPolicy") == {"joulie-performance-affinity"}
 
@@ -167,6 +202,22 @@ def test_the_policy_is_left_out_where_the_api_server_does_not_know_it(helm: Helm
     assert "MutatingAdmissionPolicy" not in helm.template()
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, None),
+        ({"settings": {"ENABLE_FACILITY_METRICS": True}}, "true"),
+        ({"agent": {"mode": "pool"}, "simulator": {"enabled": True}}, "true"),
+    ],
+)
+def test_operator_and_extender_are_told_of_the_facility_in_one_place(
+    helm: Helm, values: dict[str, Any], expected: str | None
+) -> None:
+    manifests = helm.render(values)
+    for name in ("joulie-operator", "joulie-extender"):
+        assert environment(find(manifests, "Deployment", name)).get("ENABLE_FACILITY_METRICS") == expected
+
+
 def test_a_pool_shares_the_nodes_and_keeps_what_it_found(helm: Helm) -> None:
     manifests = helm.render({"agent": {"mode": "pool", "pool": {"replicas": 3}}, "simulator": {"enabled": True}})
     pool = find(manifests, "StatefulSet", "joulie-agent")
@@ -186,7 +237,7 @@ def test_the_second_scheduler_asks_this_releases_extender(helm: Helm) -> None:
     manifests = helm.render(EVERYTHING, namespace="energy")
     config = yaml.safe_load(find(manifests, "ConfigMap", "joulie-scheduler")["data"]["config.yaml"])
     shipped = yaml.safe_load((CHART / "files/scheduler/second-scheduler.yaml").read_text())
-    assert config["extenders"][0].pop("urlPrefix") == "http://joulie-extender.energy.svc:9876"
+    assert config["extenders"][0].pop("urlPrefix") == "http://joulie-scheduler-extender.energy.svc:9876"
     assert config["leaderElection"].pop("resourceNamespace") == "energy"
     shipped["extenders"][0].pop("urlPrefix")
     shipped["leaderElection"].pop("resourceNamespace")
@@ -195,6 +246,21 @@ def test_the_second_scheduler_asks_this_releases_extender(helm: Helm) -> None:
     extender = yaml.safe_load(find(secure, "ConfigMap", "joulie-scheduler")["data"]["config.yaml"])["extenders"][0]
     assert extender["urlPrefix"].startswith("https://")
     assert extender["tlsConfig"] == {"caFile": "/etc/joulie/tls/ca.crt"}
+
+
+@pytest.mark.parametrize(
+    ("release", "service"),
+    [("joulie", "joulie-scheduler-extender"), ("power", "power-joulie-scheduler-extender"),
+     ("my-joulie", "my-joulie-scheduler-extender")],
+)  # fmt: skip
+def test_the_extender_is_found_under_the_name_that_configurations_have(helm: Helm, release: str, service: str) -> None:
+    manifests = helm.render(EVERYTHING, name=release)
+    assert service in named(manifests, "Service")
+    config = yaml.safe_load(find(manifests, "ConfigMap", "joulie-scheduler")["data"]["config.yaml"])
+    assert config["extenders"][0]["urlPrefix"] == f"http://{service}.joulie-system.svc:9876"
+    for name in ("second-scheduler", "default-scheduler"):
+        shipped = yaml.safe_load((CHART / f"files/scheduler/{name}.yaml").read_text())
+        assert "//joulie-scheduler-extender.joulie-system.svc" in shipped["extenders"][0]["urlPrefix"]
 
 
 def test_nothing_that_the_scheduler_waits_for_waits_for_the_scheduler(helm: Helm) -> None:
@@ -229,7 +295,8 @@ def test_monitoring_carries_rules_and_dashboards_as_they_are(helm: Helm) -> None
 def test_what_a_service_leads_to_is_open_in_the_network_policy(helm: Helm) -> None:
     manifests = helm.render(SIMULATED)
     for service in (one for one in manifests if one["kind"] == "Service"):
-        policy = find(manifests, "NetworkPolicy", service["metadata"]["name"])
+        component = service["metadata"]["labels"]["app.kubernetes.io/component"]
+        policy = find(manifests, "NetworkPolicy", f"joulie-{component}")
         assert policy["spec"]["podSelector"]["matchLabels"] == service["spec"]["selector"]
         opened = {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
         assert {port["port"] for port in service["spec"]["ports"]} == opened

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.chart.charts import SIMULATED, Helm, find, named
+from tests.chart.charts import SIMULATED, Helm, find
 from tests.chart.kubelet import until
-from tests.extender_shell.scheduling import create, node, twin
-from tests.rights import NAMESPACE, Rights
+from tests.extender.scheduler.scheduling import create, node, twin
+from tests.support.rights import NAMESPACE, Rights
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -31,7 +31,12 @@ def test_cleanup_uses_each_of_its_rights_and_needs_no_other(
 ) -> None:
     plane = fresh_cluster
     hardware = {"apiVersion": "joulie.io/v1alpha1", "kind": "NodeHardware", "metadata": {"name": "a"}}
-    create(plane, [node("a", "eco"), twin("a", "eco"), {**hardware, "spec": {"nodeName": "a"}}])
+    order = {"order": 1, "caps": {"cpuWattsPerPackage": 200}}
+    followed = {"twinUid": "u", "order": 2, "bootId": "", "session": 1, "sequence": 1}
+    held = twin("a", "eco")
+    held["spec"]["budget"], held["status"] = order, {"controlStatus": {"budget": followed}}
+    create(plane, [node("a", "eco"), held, {**hardware, "spec": {"nodeName": "a"}}])
+    plane.api.patch("/api/v1/nodes/a/status", {"status": {"capacity": {"joulie.io/watts": "800"}}})
     rights = Rights("cleanup")
     token = rights.grant(plane)
     pool, host = helm.render(SIMULATED), helm.render()
@@ -46,7 +51,7 @@ def test_cleanup_uses_each_of_its_rights_and_needs_no_other(
     assert plane.api.get(f"{APPS}/deployments/joulie-operator")["spec"]["replicas"] == 0
     assert plane.api.get(f"{APPS}/statefulsets/joulie-agent")["spec"]["replicas"] == 0
 
-    # The API server counts for everybody, but nobody else scales, or deletes twins, meanwhile.
+    # The API server counts for all clients, but no other scales, or deletes twins, meanwhile.
     def unused() -> set[str]:
         seen = {
             (request.verb, f"{request.resource}/{request.subresource}".strip("/"))
@@ -66,7 +71,9 @@ def test_cleanup_uses_each_of_its_rights_and_needs_no_other(
         ("GET", "/api/v1/secrets"),
         ("GET", "/api/v1/configmaps"),
         ("DELETE", "/api/v1/nodes/a"),
-        ("PATCH", "/api/v1/nodes/a/status"),
+        ("PUT", "/api/v1/nodes/a/status"),
+        ("DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/another"),
+        ("DELETE", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/joulie-node-fields"),
         ("DELETE", "/api/v1/namespaces/default/pods/p"),
         ("POST", "/api/v1/namespaces/default/pods/p/eviction"),
         ("DELETE", f"{APPS}/daemonsets/another"),
@@ -74,7 +81,7 @@ def test_cleanup_uses_each_of_its_rights_and_needs_no_other(
         ("PATCH", f"{APPS}/deployments/joulie-operator"),
         ("PATCH", "/apis/apps/v1/namespaces/default/deployments/joulie-operator/scale"),
         ("DELETE", f"{LEASES}/another"),
-        ("PATCH", "/apis/joulie.io/v1alpha1/nodetwins/a"),
+        ("PATCH", "/apis/joulie.io/v1alpha1/nodetwins/a/status"),
         ("DELETE", "/apis/joulie.io/v1alpha1/nodepowerprofiles/a"),
         ("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodetwins.joulie.io"),
     ],
@@ -89,61 +96,12 @@ def test_they_can_do_no_more(fresh_cluster: ControlPlane, component: str, method
     assert refusal.value.status == FORBIDDEN
 
 
-def test_an_agent_in_a_pod_speaks_for_its_own_node_alone(fresh_cluster: ControlPlane, helm: Helm) -> None:
-    """By the token that a kubelet gives it, which names pod and node."""
-    from testbed.api import ApiError
-
-    plane, pods = fresh_cluster, f"/api/v1/namespaces/{NAMESPACE}/pods"
-    create(plane, [node("mine"), node("other"), twin("mine", "eco"), twin("other", "eco")])
-    Rights("agent").grant(plane)
-    manifests = helm.render()
-    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    rules = [find(manifests, kind, "joulie-agent-own-node") for kind in kinds]
-    spec = {"nodeName": "mine", "serviceAccountName": "joulie-agent", "containers": [{"name": "c", "image": "i"}]}
-    plane.apply(
-        [*rules, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": NAMESPACE}, "spec": spec}]
-    )
-    bound = {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}}}
-    tokens = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/joulie-agent/token"
-    api = plane.api_as(plane.api.post(tokens, bound)["status"]["token"])
-
-    def refused(method: str, path: str, body: dict[str, Any]) -> str:
-        try:
-            api.raw(
-                method, f"/apis/joulie.io/v1alpha1/{path}", body, "application/merge-patch+json" * (method == "PATCH")
-            )
-        except ApiError as error:
-            return str(error)
-        return ""
-
-    def report(name: str) -> str:
-        return refused("PATCH", f"nodetwins/{name}/status", {"status": {"schedulableClass": "eco"}})
-
-    def discover(name: str) -> str:
-        about = {"apiVersion": "joulie.io/v1alpha1", "kind": "NodeHardware", "metadata": {"name": name}}
-        return refused("POST", "nodehardwares", {**about, "spec": {"nodeName": name}})
-
-    try:
-        until(lambda: bool(report("other")), "the policy is in force", 20)
-        assert (report("mine"), discover("mine")) == ("", "")
-        assert "an agent writes about its own node alone, which is mine" in report("other")
-        assert "an agent writes about its own node alone, which is mine" in discover("other")
-    finally:
-        for kind, rule in zip(("validatingadmissionpolicies", "validatingadmissionpolicybindings"), rules, strict=True):
-            plane.api.delete(f"/apis/admissionregistration.k8s.io/v1/{kind}/{rule['metadata']['name']}")
-        plane.api.delete(f"{pods}/p?gracePeriodSeconds=0")
-
-
-def test_a_pool_speaks_for_many_nodes(helm: Helm) -> None:
-    assert not named(helm.render(SIMULATED), "ValidatingAdmissionPolicy")
-
-
 @pytest.fixture
 def person(fresh_cluster: ControlPlane, helm: Helm) -> Callable[..., str]:
-    """The token of somebody with these of the chart's roles for people."""
+    """The token of a user with these of the chart's roles for people."""
 
     def with_roles(*names: str) -> str:
-        plane, account = fresh_cluster, "-".join(("somebody", *names))
+        plane, account = fresh_cluster, "-".join(("person", *names))
         roles = [find(helm.render(), "ClusterRole", name) for name in names]
         subject = {"kind": "ServiceAccount", "name": account, "namespace": "default"}
         metadata = {"name": account, "namespace": "default"}
@@ -164,7 +122,14 @@ def test_a_viewer_sees_everything_and_changes_nothing(
 ) -> None:
     create(fresh_cluster, [node("a", "eco"), twin("a", "eco")])
     token = person("joulie-viewer")
-    for command in (["status"], ["plan"], ["explain", "node", "a"], ["top", "--once"], ["doctor", "-o", "json"]):
+    for command in (
+        ["status"],
+        ["plan"],
+        ["explain", "node", "a"],
+        ["top", "--once"],
+        ["budget"],
+        ["doctor", "-o", "json"],
+    ):
         outcome = run(fresh_cluster, token, tmp_path, *command)
         assert outcome.returncode in ((0, 1) if command[0] == "doctor" else (0,)), (command, outcome.stderr)
         assert "orbidden" not in outcome.stderr, (command, outcome.stderr)
@@ -184,8 +149,24 @@ def test_a_pinner_pins_and_unpins(fresh_cluster: ControlPlane, person: Callable[
         (["unpin", "a"], 0),
     ):
         outcome = run(fresh_cluster, token, tmp_path, *command)
-        assert outcome.returncode == 0, outcome.stderr
+        assert outcome.returncode == there, outcome.stderr  # stored, and no operator leads that would act on a pin
+        assert outcome.stderr == ""
         assert len(fresh_cluster.api.get(pins)["items"] or ()) == there
+
+
+def test_a_budgeter_writes_budgets_and_brakes(
+    fresh_cluster: ControlPlane, person: Callable[..., str], tmp_path: Path
+) -> None:
+    create(fresh_cluster, [node("a", "eco"), twin("a", "eco")])
+    budget = {"apiVersion": "joulie.io/v1alpha1", "kind": "PowerBudget", "metadata": {"name": "feed"}}
+    token = person("joulie-viewer", "joulie-budgeter")
+    budgets = "/apis/joulie.io/v1alpha1/powerbudgets"
+    fresh_cluster.api_as(token).post(budgets, {**budget, "spec": {"watts": 9000}})
+    for command, key in ((["pause"], "joulie.io/paused"), (["budget", "forget", "b", "--yes"], "joulie.io/forget")):
+        outcome = run(fresh_cluster, token, tmp_path, *command)
+        assert outcome.returncode == 1, outcome.stderr  # stored, and no operator leads that would act on it
+        assert outcome.stderr == ""
+        assert key in fresh_cluster.api.get(f"{budgets}/feed")["metadata"]["annotations"]
 
 
 def _sees_twins(plane: ControlPlane, token: str) -> bool:
@@ -199,7 +180,7 @@ def _sees_twins(plane: ControlPlane, token: str) -> bool:
 
 
 def run(plane: ControlPlane, token: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    from testbed.kubeconfig import write_kubeconfig
+    from testbed.credentials import write_kubeconfig
 
     config = write_kubeconfig(folder / "kubeconfig", plane.url, plane.ca_file, token)
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(config), "POD_NAMESPACE": NAMESPACE}

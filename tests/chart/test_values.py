@@ -13,10 +13,10 @@ import yaml
 from jsonschema import Draft7Validator
 
 from joulie import __version__
-from joulie.cli.chart_settings import OWNED, chart_settings, check_of
 from joulie.settings import COMPONENTS, describe, load
 from joulie.settings.parsing import Parser
 from tests.chart.charts import CHART, SIMULATED, Helm, Refused, container, environment, find
+from tools.generate.chart_settings import OWNED, chart_settings, check_of
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +103,47 @@ SAMPLES = (
             "scheduler.enabled needs extender.enabled",
         ),
         ({**SIMULATED, "agent": {"mode": "pool", "hsmp": {"enabled": True}}}, "go with agent.mode: daemonset"),
-        ({"agent": {"affinity": {"nodeAffinity": {}}}}, "choose the nodes of a DaemonSet with agent.nodeSelector"),
+        (
+            {"agent": {"affinity": {"nodeAffinity": {}}}},
+            "agent.affinity is gone: set agent.pool.affinity, with agent.mode",
+        ),
+        (
+            {"agent": {"nodeSelector": {"a": "b"}}},
+            "agent.nodeSelector is gone: set agent.daemonset.nodeSelector, or with",
+        ),
+        (
+            {"agent": {"tolerations": []}},
+            "agent.tolerations is gone: set agent.daemonset.tolerations, or with agent.mode",
+        ),
+        (
+            {**SIMULATED, "agent": {"mode": "pool", "nodeSelector": {}}},
+            "or with agent.mode: pool agent.pool.nodeSelector",
+        ),
+        ({"agent": {"daemonset": {"maxUnavailable": 0}}}, "at '/agent/daemonset/maxUnavailable'"),
+        (
+            {"operator": {"settings": {"ENABLE_FACILITY_METRICS": True}}},
+            "cannot be set here: set settings.ENABLE_FACILITY_METRICS, for all components",
+        ),
+        (
+            {"operator": {"settings": {"FACILITY_PROMETHEUS_ADDRESS": "http://me:secret@prometheus"}}},
+            "put the URL into a Secret and name that in settingsFromSecrets.FACILITY_PROMETHEUS_ADDRESS",
+        ),
+        (
+            {"operator": {"settingsFromSecrets": {"NO_SUCH": {"name": "a", "key": "b"}}}},
+            "operator.settingsFromSecrets.NO_SUCH cannot be set here: there is no such setting",
+        ),
+        (
+            {"agent": {"settingsFromSecrets": {"NODE_NAME": {"name": "a", "key": "b"}}}},
+            "agent.settingsFromSecrets.NODE_NAME cannot be set here: it is set to the pod's node",
+        ),
+        (
+            {"operator": {"settingsFromSecrets": {"FACILITY_PROMETHEUS_ADDRESS": {"name": "a"}}}},
+            "missing property 'key'",
+        ),
+        *(
+            ({"settings": {"POWER_PROFILE_LABEL": label}}, "the operator overwrites this label, and it means something")
+            for label in ("joulie.io/managed", "kubernetes.io/hostname", "node.k8s.io/x")
+        ),
         ({"agent": {"nvidia": {"nodeLabel": "gpu"}}}, r"at '/agent/nvidia/nodeLabel': 'gpu' does not match pattern"),
         ({"agent": {"mode": "pool"}}, "a pool agent reaches its nodes over HTTP: set simulator.enabled, or"),
         ({"simulator": {"enabled": True}}, "simulator.enabled goes with agent.mode: pool"),
@@ -161,6 +201,27 @@ def test_settings_reach_the_component_as_they_were_written(helm: Helm) -> None:
     assert "QUEUE_HP_MAX" not in agent
 
 
+def test_operator_and_extender_agree_on_facility_metrics(helm: Helm) -> None:
+    for values, said in (
+        ({}, None),
+        ({"settings": {"ENABLE_FACILITY_METRICS": True}}, "true"),
+        (SIMULATED, "true"),
+        ({**SIMULATED, "settings": {"ENABLE_FACILITY_METRICS": False}}, "false"),
+    ):
+        manifests = helm.render(values)
+        for name in ("joulie-operator", "joulie-extender"):
+            assert environment(find(manifests, "Deployment", name)).get("ENABLE_FACILITY_METRICS") == said, values
+
+
+def test_a_setting_with_a_password_comes_from_a_secret(helm: Helm) -> None:
+    secret = {"name": "prometheus", "key": "url"}
+    variable = "FACILITY_PROMETHEUS_ADDRESS"
+    operator = {"settings": {variable: "http://a"}, "settingsFromSecrets": {variable: secret}}
+    deployment = find(helm.render({"operator": operator}), "Deployment", "joulie-operator")
+    (taken,) = (one for one in container(deployment)["env"] if one["name"] == variable)
+    assert taken["valueFrom"] == {"secretKeyRef": secret}
+
+
 def test_the_environment_of_every_component_is_taken_by_its_settings(helm: Helm) -> None:
     manifests = helm.render({**SIMULATED, "dryRun": True, "extender": {"tls": {"secretName": "x"}}})
     manifests.append(find(helm.render({"hardwareCatalogue": "x"}), "DaemonSet", "joulie-agent"))
@@ -200,7 +261,8 @@ def test_the_defaults_are_described_value_by_value() -> None:
     described = set(_described(SCHEMA))
     written = set(_written(DEFAULTS))
     assert written <= described
-    assert {path for path in described - written if "settings." not in path} == {"global"}
+    gone = {f"agent.{name}" for name in ("nodeSelector", "tolerations", "affinity")}
+    assert {path for path in described - written if "settings." not in path} == {"global", *gone}
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:
@@ -253,7 +315,7 @@ def _described(schema: dict[str, Any], path: str = "") -> Iterator[str]:
 
 def _written(values: Any, path: str = "") -> Iterator[str]:
     """Leaves, where a map of free keys (labels, resources) is one."""
-    free = re.search(r"(^|\.)(resources|labels|dashboardLabels|settings)$", path)
+    free = re.search(r"(^|\.)(resources|labels|dashboardLabels|nodeSelector|settings|table)$", path)
     if not isinstance(values, dict) or not values or free:
         if not path.endswith("settings"):
             yield path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.worlds import MemoryWorld, RealWorld, World
+from tests.cluster.clusters import MemoryWorld, RealWorld, World
 
 REAL = pytest.param(
     "real", marks=[pytest.mark.control_plane, pytest.mark.slow, pytest.mark.xdist_group("control_plane")]

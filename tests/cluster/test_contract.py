@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from joulie.cluster.lease import LeaderElector, LeaseTimes
+from joulie.cluster.lease.election import LeaderElector, LeaseTimes
 from joulie.cluster.port import (
     EVENTS,
     LEASES,
@@ -20,8 +20,8 @@ from joulie.cluster.port import (
     ConflictError,
     NotFoundError,
 )
+from tests.cluster.clusters import World, node, twin
 from tests.cluster.watching import watch
-from tests.cluster.worlds import World, node, twin
 
 
 def version(data: bytes) -> str:
@@ -67,7 +67,7 @@ def test_what_is_not_there_is_not_found(world: World) -> None:
             with pytest.raises(NotFoundError) as refusal:
                 await call
             assert refusal.value.status == 404
-            assert not refusal.value.may_pass
+            assert not refusal.value.is_transient
 
     world.play(scenario)
 
@@ -208,7 +208,7 @@ def test_what_the_definition_forbids_is_refused(world: World, spec: dict[str, An
             await cluster.create(NODE_POWER_PROFILES, {"metadata": {"name": "a"}, "spec": spec})
         assert refusal.value.status == 422
         assert field in str(refusal.value)
-        assert not refusal.value.may_pass
+        assert not refusal.value.is_transient
         await cluster.create(NODE_TWINS, twin("a"))
         with pytest.raises(ClusterError, match=r"schedulableClass"):
             await cluster.patch(NODE_TWINS, "a", {"status": {"schedulableClass": "fast"}}, status=True)

@@ -6,6 +6,7 @@ import pytest
 from msgspec import json
 
 from joulie.cluster.port import (
+    LEASES,
     NODE_HARDWARE,
     NODE_TWINS,
     NODES,
@@ -16,8 +17,8 @@ from joulie.cluster.port import (
     Synced,
     Upserted,
 )
+from tests.cluster.clusters import World, node, pod, twin
 from tests.cluster.watching import watch
-from tests.cluster.worlds import World, node, pod, twin
 
 
 def test_a_watch_tells_first_what_exists_and_then_what_happens(world: World) -> None:
@@ -49,6 +50,21 @@ def test_a_watch_of_nothing_says_so(world: World) -> None:
             assert reader.told == [Synced(0)]
             await cluster.create(NODE_HARDWARE, {"metadata": {"name": "a"}})
             await reader.until(lambda: "a" in reader.objects)
+
+    world.play(scenario)
+
+
+def test_a_watch_of_one_object_in_one_namespace_tells_of_no_other(world: World) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        for namespace, name in (("default", "a"), ("default", "b"), ("kube-system", "a")):
+            await cluster.create(LEASES, {"metadata": {"name": name}}, namespace=namespace)
+        async with watch(cluster, LEASES, namespace="default", field_selector="metadata.name=a") as reader:
+            await reader.synced()
+            assert list(reader.objects) == ["default/a"]
+            for namespace, name in (("kube-system", "a"), ("default", "b"), ("default", "a")):
+                await cluster.patch(LEASES, name, {"metadata": {"labels": {"x": "y"}}}, namespace=namespace)
+            await reader.until(lambda: "labels" in reader.objects["default/a"]["metadata"])
+            assert list(reader.objects) == ["default/a"]
 
     world.play(scenario)
 
@@ -166,7 +182,7 @@ def test_closing_the_cluster_ends_its_watches_and_refuses_calls(world: World) ->
     world.play(scenario)
 
 
-def test_a_selector_that_nobody_understands_is_tried_again_and_said(world: World) -> None:
+def test_a_selector_that_cannot_be_parsed_is_reported_and_tried_again(world: World) -> None:
     async def scenario(cluster: Cluster) -> None:
         async with watch(cluster, NODES, field_selector="spec.colour=red") as reader:
             await reader.until(lambda: len(world.notes.failures) >= 2)

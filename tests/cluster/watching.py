@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import json
 
-from joulie.cluster.observer import ClusterObserver
-from joulie.cluster.port import Broken, Change, Cluster, Deleted, Resource, Synced, Upserted
+from joulie.cluster.port import Change, Cluster, Deleted, Resource, Synced, Undecodable, Upserted
+from joulie.cluster.watch.observer import ClusterObserver
 
 T = TypeVar("T")
 PATIENCE_S = 20.0
@@ -71,7 +71,7 @@ class Reader(Generic[T]):
             case Deleted(key):
                 self.objects.pop(key, None)
                 self.broken.pop(key, None)
-            case Broken(key, reason):
+            case Undecodable(key, reason):
                 self.objects.pop(key, None)
                 self.broken[key] = reason
             case Synced():

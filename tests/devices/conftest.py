@@ -8,7 +8,7 @@ import pytest
 
 from tests.devices.standin.compile import compile_library, compiler
 from tests.devices.standin.play import World
-from tests.obtaining import in_ci
+from tests.support.obtaining import in_ci
 
 
 def _compiled(name: str, factory: pytest.TempPathFactory) -> Path:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulie.devices.cpufreq import Cpufreq
-from joulie.devices.fake import FakeCapper
-from joulie.devices.hsmp import Hsmp
+from joulie.devices.cpufreq.capper import Cpufreq
+from joulie.devices.hsmp.capper import Hsmp
 from joulie.devices.interface import Capper, DeviceFaultError, Knob, NoDeviceError, Value
-from joulie.devices.rapl import Rapl
+from joulie.devices.rapl.capper import Rapl
 from joulie.devices.sysfs import SysFs
 from joulie.settings import DvfsSettings
 from tests.devices.enforcing import Clock, find, put, run
+from tests.devices.fake_capper import FakeCapper
 from tests.devices.faulty_sysfs import FaultySysFs
 from tests.devices.sysfs_pieces import Tree
 from tests.devices.sysfs_trees import MACHINES, build

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from joulie.demo import example_yaml
-from tests.control_plane import available
+from tests.support.control_plane import available
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
@@ -74,7 +74,7 @@ def joulies_cluster(
     It takes long to start, so the pages that need it share it.
     """
     from testbed.cleaning import clear
-    from tests.cli_live.installation import Installation
+    from tests.cli.installation import Installation
 
     clear(control_plane)
     folder = tmp_path_factory.mktemp("installation")

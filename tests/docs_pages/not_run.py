@@ -20,23 +20,30 @@ TABLE = (
     NotRun(ANY, r"joulie demo(?! replay)", "tests/demo starts it, lets it run and interrupts it"),
     NotRun(ANY, r"make (?:test|docs)\b", "this is what runs the tests and builds the site"),
     NotRun(ANY, r"make cluster\b", "goes on until Ctrl-C; tests/testbed starts it"),
+    NotRun(ANY, r"make node\b", "goes on until Ctrl-C; tests/node starts it"),
+    NotRun(ANY, r".venv/bin/python -m soak\b", "takes half an hour; tests/soak runs its short form"),
     NotRun(ANY, r"export (?:PATH|KUBECONFIG)=", "the reader of these tests has both"),
-    NotRun(
-        ANY, r"docker ", "there is no container engine; tests/chart/test_image.py carries out the Dockerfile's steps"
-    ),
-    NotRun(r".*/install\.md", r"joulie doctor", "finds that no pod runs; tests/cli_live has a healthy cluster"),
-    NotRun(ANY, r"kubectl delete namespace ", "without a controller nobody empties a namespace"),
+    NotRun(ANY, r"docker ", "there is no container engine; tests/image builds the Dockerfile with buildah"),
+    NotRun(ANY, r"make release\b", "tests/image makes a release and tries what is in it"),
+    NotRun(r".*/release\.md", r"skopeo|cosign|kubectl krew|helm install joulie oci:", "needs a registry and keys"),
+    NotRun(r".*/install\.md", r"joulie doctor", "finds that no pod runs; tests/node/test_pages.py has pods that do"),
+    NotRun(ANY, r"kubectl delete namespace ", "needs a controller; tests/node/test_pages.py has one"),
     NotRun(ANY, r"kubectl .*\blogs\b", "without a kubelet pods have no logs"),
-    NotRun(ANY, r"kubectl .*\bport-forward\b", "without a kubelet there is no pod to forward to"),
+    NotRun(ANY, r"kubectl .*\bport-forward\b", "needs a kubelet; tests/node/test_pages.py has one"),
     NotRun(ANY, r"helm .*monitoring\.enabled=true", "needs the Prometheus operator's kinds; tests/chart renders them"),
-    NotRun(ANY, r"helm uninstall ", "its job needs controllers; tests/chart/test_life.py plays them"),
-    NotRun(ANY, r"joulie cleanup --crds$", "asks first; tests/cli_live/test_cleaning_up.py says yes"),
-    NotRun(r".*/policy\.md", r"pip install \.", "tests/test_policy_howto.py installs the page's package"),
-    NotRun(r".*/policy\.md", r"joulie plan .*night_eco", "tests/test_policy_howto.py runs it with the package"),
+    NotRun(ANY, r"helm test ", "its pod needs a kubelet; tests/node/test_pages.py has one"),
+    NotRun(ANY, r"helm uninstall ", "its job needs controllers; tests/node/test_pages.py has them"),
+    NotRun(ANY, r"joulie cleanup --crds$", "asks first; tests/cli/act/test_cleanup.py says yes"),
+    NotRun(r".*/policy\.md", r"pip install \.", "tests/plugins/test_howto_packages.py installs the page's package"),
     NotRun(
-        r".*/cooling\.md", ANY, "tests/test_policy_howto.py and tests/test_fmu_cooling.py install and run the models"
+        r".*/policy\.md", r"joulie plan .*night_eco", "tests/plugins/test_howto_packages.py runs it with the package"
     ),
-    NotRun(r".*/kwok\.md", r"kwok ", "building KWOK takes minutes; the test cluster's nodes stand in for its nodes"),
+    NotRun(
+        r".*/cooling\.md",
+        ANY,
+        "tests/plugins/test_howto_packages.py and tests/sources/test_fmu_cooling.py install and run the models",
+    ),
+    NotRun(r".*/kwok\.md", r"kwok |kubectl wait .*node/fake", "tests/node/test_pages.py reads the page with KWOK"),
 )
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +22,8 @@ STANDS_FOR = {"NODE": "node-1", "POD": "train-0", "NAMESPACE": "joulie-system"}
 _PLACEHOLDER = re.compile(rf"(?<![\w.])({'|'.join(STANDS_FOR)})(?![\w=])")
 _NEEDS_A_CLUSTER = re.compile(
     r"\b(?:kubectl|helm)\b|localhost:|joulie (?:agent|extender)\b|"
-    r"joulie (?:status|top|doctor|pin|unpin|cleanup|operator|simulator|plan|explain|score|twin)\b(?!.*(?:-f|--from) )"
+    r"joulie (?:status|top|doctor|budget|pause|resume|pin|unpin|cleanup|operator|simulator|plan|explain|score|twin)\b"
+    r"(?!.*(?:-f|--from) )"
 )
 
 
@@ -37,8 +38,17 @@ def to_run(block: Block, command: Command) -> bool:
 class Reader:
     """Runs commands in one folder; what goes on until it is stopped is stopped at the end of the block."""
 
-    def __init__(self, folder: Path, tools: Mapping[str, Path], kubeconfig: Path | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        tools: Mapping[str, Path],
+        kubeconfig: Path | None = None,
+        *,
+        runs: Callable[[Block, Command], bool] = to_run,
+        also_stands_for: Mapping[str, str] | None = None,
+    ) -> None:
+        """`runs` says which commands this reader can run; what the page calls a thing may be called otherwise here."""
+        self._folder, self._runs, self._also_stands_for = folder, runs, also_stands_for or {}
         (folder / "deploy").symlink_to(ROOT / "deploy")
         (folder / ".curlrc").write_text("fail\nsilent\nshow-error\n")  # an answer that is an error is one
         bin_folder = folder / ".bin"
@@ -74,11 +84,13 @@ class Reader:
 
     def read(self, block: Block) -> None:
         for command in block.commands():
-            if to_run(block, command):
+            if self._runs(block, command):
                 self._type(block, command)
 
     def _type(self, block: Block, command: Command) -> None:
         text = _PLACEHOLDER.sub(lambda match: STANDS_FOR[match[1]], self._services.with_ports(command.text))
+        for theirs, ours in self._also_stands_for.items():
+            text = text.replace(theirs, ours)
         service = self._services.named_in(text)
         if service:
             self._services.start(service, text)

@@ -1,6 +1,7 @@
 """Commands that go on until they are stopped: started, waited for, and ended as by Ctrl-C.
 
-Their usual ports may be taken on this machine, so they get others, and so does whoever calls them by `localhost:PORT`.
+Their usual ports may be taken on this machine, so they get others, and so do commands that call them by
+`localhost:PORT`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ ADDRESSES = {
     "extender": Address(9877, "METRICS_ADDR"),
     "simulator": Address(18080, "SIM_ADDR"),
 }
-SCHEDULER = "scheduler"  # does not say when it is ready; whoever uses it next waits
-_SERVICE = re.compile(rf"(?:[A-Z_]+=\S* +)*(?:joulie |kube-)({'|'.join([*ADDRESSES, SCHEDULER])})\b")
+# These do not say when they are ready; the next command waits for them.
+SILENT = r"kube-scheduler|kwok|kubectl .*port-forward"
+_SERVICE = re.compile(rf"(?:[A-Z_]+=\S* +)*(?:joulie ({'|'.join(ADDRESSES)})\b|({SILENT})\b)")
 _ENDS_BY_ITSELF = re.compile(r"--once|--help|agent restore")
 _LOCAL = re.compile(r"\blocalhost:(\d+)")
 
@@ -49,7 +51,7 @@ class Services:
     def named_in(text: str) -> str | None:
         """Which of them this command is, if any."""
         found = _SERVICE.match(text)
-        return found[1] if found and not _ENDS_BY_ITSELF.search(text) else None
+        return (found[1] or found[2].split()[0]) if found and not _ENDS_BY_ITSELF.search(text) else None
 
     def with_ports(self, text: str) -> str:
         return _LOCAL.sub(lambda match: f"localhost:{self._ports.get(int(match[1]), match[1])}", text)
@@ -101,5 +103,5 @@ def _ready(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return True
-    except OSError:  # nobody listens, or it says that it is not
+    except OSError:  # nothing listens, or it answers that it is not ready
         return False

@@ -7,8 +7,8 @@ from statistics import mean
 
 import pytest
 
-from tests.cli_runner import joulie
 from tests.docs_pages.blocks import ROOT
+from tests.support.cli_runner import joulie
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ BLOCKS = all_blocks()
 ON_A_CLUSTER = sorted({_reading(block) for block in BLOCKS if needs_a_cluster(block)})
 ON_FILES = sorted({_reading(block) for block in BLOCKS if block.commands() and not needs_a_cluster(block)})
 # For people whose cluster runs Joulie.
-WITH_JOULIE = re.compile(r"docs/(?:runbooks/|troubleshooting\.md|how-to/(?:everyday|dashboard)\.md)")
+WITH_JOULIE = re.compile(r"docs/(?:runbooks/|troubleshooting\.md|how-to/(?:everyday|dashboard|budgets/feed)\.md)")
 
 
 def blocks_of(reading: str) -> list[Block]:

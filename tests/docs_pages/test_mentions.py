@@ -10,9 +10,9 @@ import click
 import pytest
 
 from joulie.cli.commands import root
-from joulie.cli.metrics_reference import metrics_of_processes
 from joulie.settings import COMPONENTS, describe
 from tests.docs_pages.blocks import ROOT, SHELL, all_blocks, pages
+from tools.generate.metrics_reference import metrics_of_processes
 
 _FENCED = re.compile(r"(?ms)^( *)```.*?^\1```$")
 _CODE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
@@ -90,7 +90,7 @@ def test_metrics_that_are_named_exist() -> None:
 
 
 def test_files_that_are_named_exist() -> None:
-    pattern = re.compile(r"(?:deploy|tests|src|docs|grafana|bench|testbed)/[\w./-]*\w")
+    pattern = re.compile(r"(?:deploy|tests|src|docs|tools|bench|testbed)/[\w./-]*\w")
     named = {(page, name) for page, text in MENTIONS for name in pattern.findall(text)}
     assert named
     assert not {(page, name) for page, name in named if not _is_there(ROOT / name)}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BLOCKS = all_blocks()
 # Configuration of processes, in the form of objects that no API server knows.
-NOT_SERVED = ("kubescheduler.config.k8s.io/v1",)
+NOT_SERVED = ("kubescheduler.config.k8s.io/v1", "kwok.x-k8s.io/v1alpha1", "kubelet.config.k8s.io/v1beta1")
 
 
 def of(*languages: str) -> list[Block]:
@@ -54,7 +54,7 @@ def test_a_file_can_be_read(block: Block) -> None:
 
 @each("python")
 def test_python_is_python(block: Block) -> None:
-    """Packages on these pages are installed and used by tests/test_policy_howto.py and tests/test_fmu_cooling.py."""
+    """tests/plugins/test_howto_packages.py and tests/sources/test_fmu_cooling.py install and use these packages."""
     text = block.text.replace(", …", "").replace("…", "...")
     if text.lstrip().startswith("async with"):
         text = "async def main():\n" + "".join(f"    {line}\n" for line in text.splitlines())
@@ -141,7 +141,7 @@ def test_the_page_about_kepler_shows_the_default_queries() -> None:
 
 
 def test_every_metric_in_a_query_is_exported() -> None:
-    from joulie.cli.metrics_reference import metrics_of_processes
+    from tools.generate.metrics_reference import metrics_of_processes
 
     exported = {described[0] for listed in metrics_of_processes().values() for described in listed}
     named = {name for block in of("promql") for name in Asked(block.where, block.text).metrics()}

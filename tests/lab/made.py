@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from joulie.lab.jobs import ANY_MODEL, JobTable, Numbers
-from joulie.lab.measures import Measures
-from joulie.lab.outcome import SERIES, Counted, Outcome
-from joulie.lab.store import Provenance
+from joulie.lab.analysis.measures import Measures
+from joulie.lab.model.jobs import ANY_MODEL, JobTable, Numbers
+from joulie.lab.model.outcome import SERIES, Outcome, RunTotals
+from joulie.lab.runs.store import Provenance
 
 HOUR_S = 3600.0
 
@@ -69,7 +69,7 @@ def made_outcome(
     series["time_s"] = 60.0 * np.arange(1.0, len(power_w) + 1)
     series["it_w"] = power_w
     series["cooling_w"] = np.asarray(cooling_w or [0.0] * len(power_w))
-    base = Counted(
+    base = RunTotals(
         makespan_s=max(end_s) - float(jobs.submit_s[0]),
         metered_s=max(end_s),
         it_energy_j=3.6e6,
@@ -120,6 +120,8 @@ def made_measures(facility_kwh: float = 100.0, slowdown_p99: float = 2.0, **give
         "slowdown_p99": slowdown_p99,
         "performance_slowdown_p50": None,
         "performance_slowdown_p99": None,
+        "cpu_load_pct": None,
+        "gpu_load_pct": None,
         "bound_kwh": 20.0,
         "over_bound_pct": 300.0,
         "jobs": 10,

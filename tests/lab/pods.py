@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from joulie.lab.jobs import ANY_MODEL, JobTable, Numbers
+from joulie.lab.model.jobs import ANY_MODEL, JobTable, Numbers
 
 PROFILE = (
     *("cpu_utilisation", "gpu_utilisation", "memory_intensity", "io_intensity", "feed_intensity"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from joulie.lab.cluster import lab_cluster
-from joulie.lab.jobs import ANY_MODEL, JobTable
-from joulie.lab.outcome import Outcome
-from joulie.lab.setup import ClusterSetup
+from joulie.lab.model.jobs import ANY_MODEL, JobTable
+from joulie.lab.model.outcome import Outcome
+from joulie.lab.model.setup import ClusterSetup
+from joulie.lab.simulation.cluster import lab_cluster
 
 MILLI = 1000
 
@@ -82,7 +82,7 @@ def capacity_exceeded(jobs: Sequence[Placed]) -> list[str]:
 
 
 def earliest_start_s(job: Placed, others: Sequence[Placed], from_s: float) -> float:
-    """When there is room for the whole job, if nobody but these others is there and they end when they did."""
+    """When there is room for the whole job, if only these others are there and they end when they did."""
     running = [other for other in others if other.start_s <= from_s < other.end_s - 1e-9]
     for moment_s in sorted({from_s, *(other.end_s for other in running)}):
         left = [other for other in running if other.end_s > moment_s + 1e-9]

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from joulie.lab.jobs import ANY_MODEL, JobTable
-from joulie.lab.ranking import RankView
+from joulie.lab.model.jobs import ANY_MODEL, JobTable
+from joulie.lab.simulation.custom_ranking import RankView
 
 Numbers = NDArray[np.float64]
 T = TypeVar("T", bound=np.generic)

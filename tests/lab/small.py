@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from joulie.lab.experiment import Experiment, parse_experiment
-from joulie.lab.store import load_results
+from joulie.lab.experiment.definition import Experiment, parse_experiment
+from joulie.lab.runs.store import load_results
 
 SMALL = """
 question = "Do caps save energy?"
@@ -47,6 +49,14 @@ def digests(folder: Path) -> dict[tuple[str, str, int], str]:
         for variant, by_seed in by_variant.items()
         for seed, run in by_seed.items()
     }
+
+
+def dask_cluster(workers: int, *, threads: int = 1) -> Any:
+    """Processes on this machine. Its page is on a free port: the usual one is taken where two tests have a cluster."""
+    distributed: Any = import_module("distributed")  # which has types for some of its functions only
+    return distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address="127.0.0.1:0"
+    )
 
 
 class Watched:

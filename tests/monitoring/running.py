@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from testbed.processes import free_port
-from tests.agent_shell.chain import Chain
-from tests.extender_shell.running import RunningExtender
-from tests.extender_shell.wire_objects import pod
+from tests.agent.chain import Chain
+from tests.extender.api_objects import pod
+from tests.extender.scheduler.processes import RunningExtender
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane
 
 NODES = 10
 DEMO_PARTS = ("operator", "agent", "extender", "simulator", "agent-1", "agent-2", "agent-3")  # at this speed
-HIGHEST_BASE = 65_500
+MAX_BASE = 65_500
 LONG_S = 120.0
 
 
@@ -71,10 +71,10 @@ def demo(folder: Path) -> Iterator[Running]:
 
 
 def _free_ports() -> int:
-    """The first of some ports in a row that nobody has now."""
+    """The first of some ports in a row that are free now."""
     while True:
         base = free_port()
-        if base + len(DEMO_PARTS) > HIGHEST_BASE:
+        if base + len(DEMO_PARTS) > MAX_BASE:
             continue
         with ExitStack() as probes, suppress(OSError):
             for number in range(len(DEMO_PARTS)):

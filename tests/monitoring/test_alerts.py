@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.howto_pages import files_of
 from tests.monitoring.cases import CASES, HEALTHY, Case
 from tests.monitoring.expressions import RULES
+from tests.support.howto_pages import files_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ["What it means", "How to see it", "What to do", "How it resolves"]

@@ -10,11 +10,11 @@ import pytest
 from joulie.cluster.port import NODE_TWINS, NODES
 from joulie.model.rfc3339 import format_time
 from joulie.simulator.faults import Fault
-from tests.agent_shell import world as machines
-from tests.core.building import NOW
-from tests.operator_shell.grounds import MemoryGround
-from tests.operator_shell.objects import node
-from tests.operator_shell.playing import Play, Scene, play_out
+from tests.agent import world as machines
+from tests.operator.clusters import MemoryGround
+from tests.operator.harness import Play, Scene, play_out
+from tests.operator.objects import node
+from tests.support.small_clusters import NOW
 
 _SERIES = re.compile(r"^(joulie_\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 
@@ -85,8 +85,8 @@ def test_a_cap_is_missing_where_one_is_asked_for_and_cannot_be_had(
             for name, cpu_pct in (("held", 60), ("gone", 60), ("free", 100)):
                 machines.put_twin(around.server, machines.twin(name, cpu_pct))
             async with machines.agent(around.server, around.env(SIMULATE_ONLY=simulate_only)) as running:
-                everybody = ("held", "gone", "free")
-                await machines.until(lambda: all(around.control(name) for name in everybody), "all have reported")
+                all_nodes = ("held", "gone", "free")
+                await machines.until(lambda: all(around.control(name) for name in all_nodes), "all have reported")
                 capped = [("joulie_agent_cap_missing", f'node="{n}",device="cpu"') for n in ("held", "gone")]
                 found = await running.metrics(*capped)
                 assert [found[key] for key in capped] == [0, missing]

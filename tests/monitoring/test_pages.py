@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from joulie.cli.commands import TABLE
-from joulie.cli.metrics_reference import metrics_of_processes, metrics_page
 from joulie.settings import COMPONENTS, describe
+from tools.generate.metrics_reference import metrics_of_processes, metrics_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = [DOCS / "how-to" / "monitoring.md", *sorted((DOCS / "runbooks").glob("*.md"))]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from joulie.cli.metrics_reference import metrics_of_processes
 from tests.monitoring.expressions import RULES, of_dashboards
 from tests.monitoring.running import Running, alerts_of, answer_of, demo, started
-from tests.prometheus_server import PrometheusServer
+from tests.support.prometheus_server import PrometheusServer
+from tools.generate.metrics_reference import metrics_of_processes
 
 if TYPE_CHECKING:
     from testbed.control_plane import ControlPlane

@@ -7,26 +7,26 @@ from hypothesis import strategies as st
 
 from joulie.catalogue.lookup import Catalogue
 from joulie.plant.curves import Numbers
-from joulie.plant.fleet import Fleet, Load
-from joulie.plant.machines import Machine, cpu_kind, gpu_kind, unknown_cpu, unknown_gpu
+from joulie.plant.fleet import Fleet, FleetLoad
+from joulie.plant.machines import PlantMachine, cpu_kind, gpu_kind, unknown_cpu, unknown_gpu
 
 CATALOGUE = Catalogue()
 
 
-def cpu_node(model: str = "EPYC 9654", sockets: int = 2) -> Machine:
+def cpu_node(model: str = "EPYC 9654", sockets: int = 2) -> PlantMachine:
     known = CATALOGUE.cpu(model)
     assert known is not None
-    return Machine(cpu_kind(known, sockets))
+    return PlantMachine(cpu_kind(known, sockets))
 
 
-def gpu_node(model: str = "H100 SXM", gpus: int = 4) -> Machine:
+def gpu_node(model: str = "H100 SXM", gpus: int = 4) -> PlantMachine:
     known = CATALOGUE.gpu(model)
     board = gpu_kind(known) if known else unknown_gpu(model, "nvidia", 300.0, 100.0)
-    return Machine(cpu_node().cpu, board, gpus)
+    return PlantMachine(cpu_node().cpu, board, gpus)
 
 
-def unknown_node(cores: float = 64.0) -> Machine:
-    return Machine(unknown_cpu(None, 1, cores, 3.5 * cores))
+def unknown_node(cores: float = 64.0) -> PlantMachine:
+    return PlantMachine(unknown_cpu(None, 1, cores, 3.5 * cores))
 
 
 MIXED = (
@@ -40,7 +40,7 @@ MIXED = (
 )
 
 
-def busy(fleet: Fleet, cpu: float | Numbers = 1.0, gpu: float | Numbers = 1.0, **other: float) -> Load:
+def busy(fleet: Fleet, cpu: float | Numbers = 1.0, gpu: float | Numbers = 1.0, **other: float) -> FleetLoad:
     """The same load on all nodes and boards, or one for each."""
     load = fleet.idle_load()
     load.cpu[:], load.gpu[:] = cpu, gpu
@@ -49,7 +49,7 @@ def busy(fleet: Fleet, cpu: float | Numbers = 1.0, gpu: float | Numbers = 1.0, *
     return load
 
 
-def settled(fleet: Fleet, load: Load, seconds: int = 20, inlet_c: float = 25.0) -> Fleet:
+def settled(fleet: Fleet, load: FleetLoad, seconds: int = 20, inlet_c: float = 25.0) -> Fleet:
     """After caps have settled, before temperatures have."""
     for _ in range(seconds):
         fleet.step(1.0, load, inlet_c)
@@ -62,12 +62,12 @@ inlets_c = st.floats(-20.0, 60.0)
 
 
 @st.composite
-def loads(draw: st.DrawFn, machines: tuple[Machine, ...] = MIXED) -> Load:
+def loads(draw: st.DrawFn, machines: tuple[PlantMachine, ...] = MIXED) -> FleetLoad:
     """Any load of a fleet of these machines."""
     empty = Fleet(machines).idle_load()
     # A few values repeated over the nodes find as much as one for each, and much sooner.
     values = draw(st.lists(shares, min_size=1, max_size=12))
-    turned = (np.roll(values, turn) for turn in range(len(Load.__slots__)))
-    return Load(
-        *(np.resize(some, getattr(empty, name).shape) for some, name in zip(turned, Load.__slots__, strict=True))
+    turned = (np.roll(values, turn) for turn in range(len(FleetLoad.__slots__)))
+    return FleetLoad(
+        *(np.resize(some, getattr(empty, name).shape) for some, name in zip(turned, FleetLoad.__slots__, strict=True))
     )

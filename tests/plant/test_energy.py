@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulie.plant.fleet import Fleet, Load
+from joulie.plant.fleet import Fleet, FleetLoad
 from tests.plant.building import MIXED, busy, gpu_node, inlets_c, loads, shares, steps_s
 
 
@@ -15,7 +15,7 @@ from tests.plant.building import MIXED, busy, gpu_node, inlets_c, loads, shares,
     st.lists(st.tuples(steps_s, loads(), inlets_c, st.one_of(st.none(), st.floats(0.0, 2_000.0))), max_size=6),
 )
 def test_the_integral_of_power_is_what_the_counters_say(
-    story: list[tuple[float, Load, float, float | None]],
+    story: list[tuple[float, FleetLoad, float, float | None]],
 ) -> None:
     fleet = Fleet(MIXED)
     cpu_j, gpu_j, wall_j = np.zeros(len(fleet)), np.zeros(len(fleet)), np.zeros(len(fleet))
@@ -34,7 +34,7 @@ def test_the_integral_of_power_is_what_the_counters_say(
 
 
 @given(loads(), shares, st.lists(st.floats(0.05, 30.0), min_size=1, max_size=10))
-def test_energy_does_not_depend_on_how_time_is_cut_into_steps(load: Load, share: float, cuts: list[float]) -> None:
+def test_energy_does_not_depend_on_how_time_is_cut_into_steps(load: FleetLoad, share: float, cuts: list[float]) -> None:
     at_once, in_steps = Fleet(MIXED), Fleet(MIXED)
     for fleet in (at_once, in_steps):
         for bank in (fleet.cpus, fleet.gpus):
@@ -92,4 +92,4 @@ def test_while_a_cap_settles_the_energy_is_that_of_the_exponential() -> None:
     fleet = Fleet([gpu_node()])
     fleet.cpus.set_cap_w(0, 400.0)
     fleet.step(1.0, busy(fleet))
-    assert fleet.cpus.energy_j[0] == pytest.approx(400 + (720 - 400) * 0.25 * -math.expm1(-1 / 0.25))
+    assert fleet.cpus.energy_j[0] == pytest.approx(400 + (800 - 400) * 0.25 * -math.expm1(-1 / 0.25))

@@ -7,7 +7,7 @@ from joulie.errors import InputError
 from joulie.plant.cpus import Cpus
 from joulie.plant.fleet import Fleet
 from joulie.plant.gpus import Gpus
-from joulie.plant.sleeping import Sleep, SleepSettings
+from joulie.plant.sleep import Sleep, SleepSettings
 from tests.plant.building import MIXED, busy, cpu_node, gpu_node, settled
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from joulie.plant.fleet import Fleet
-from joulie.plant.machines import Machine, unknown_gpu
+from joulie.plant.machines import PlantMachine, unknown_gpu
 from joulie.plant.sweeps import PROXY, SATURATED_DRAW, SWEEPS, Sweep, sweep_of
 from tests.plant.building import busy, cpu_node, settled
 
@@ -74,7 +74,7 @@ def test_the_p100_has_no_saturated_run_and_so_no_table() -> None:
 def _played(board: str, share: float) -> tuple[float, float]:
     """Slowdown of saturated work under a cap, and energy for the same work, over uncapped."""
     kind = unknown_gpu(board, "nvidia", TOP_W[board], SWEEPS[board].shares[0] * TOP_W[board])
-    free, capped = (Fleet([Machine(cpu_node().cpu, kind, 1)]) for _ in range(2))
+    free, capped = (Fleet([PlantMachine(cpu_node().cpu, kind, 1)]) for _ in range(2))
     capped.gpus.set_cap_w(0, share * TOP_W[board])
     for fleet in (free, capped):
         settled(fleet, busy(fleet), 5)  # the cap has settled
@@ -117,15 +117,25 @@ def test_tables_rise_and_fall_the_way_caps_do(sweep: Sweep) -> None:
     assert sweep.slowdown[-1] == sweep.energy[-1] == sweep.shares[-1] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("name", "max_w", "lowest_w"), [("A40", 300.0, 100.0), ("V100", 250.0, 100.0), ("H100 SXM", 700.0, 280.0)]
+)
+def test_a_board_takes_no_cap_below_where_its_own_sweep_begins(name: str, max_w: float, lowest_w: float) -> None:
+    assert unknown_gpu(name, "nvidia", max_w, 50.0).min_w == pytest.approx(lowest_w)
+    assert unknown_gpu(name, "nvidia", max_w, 0.9 * max_w).min_w == 0.9 * max_w, "its own is higher"
+
+
 def test_work_that_draws_half_is_slowed_by_half_the_cap_as_much() -> None:
     """Scaled by uncapped draw over limit: what counts is the cap over what the work would draw."""
     kind = unknown_gpu("V100", "nvidia", 250.0, 25.0)
-    fleet = Fleet([Machine(cpu_node().cpu, kind, 2)])
-    load = busy(fleet, gpu=np.asarray([1.0, 0.4]))
+    fleet = Fleet([PlantMachine(cpu_node().cpu, kind, 2)])
+    load = busy(fleet, gpu=np.asarray([1.0, 0.5]))
     fleet.step(1.0, load)
     demand = fleet.gpus.demand_w / 250.0
-    fleet.gpus.set_cap_w(0, 0.6 * 250.0)
-    fleet.gpus.set_cap_w(1, 0.6 * 250.0 * demand[1] / demand[0])
+    half_w = 0.8 * 250.0 * demand[1] / demand[0]
+    assert kind.min_w < half_w < 0.55 * 0.8 * 250.0
+    fleet.gpus.set_cap_w(0, 0.8 * 250.0)
+    fleet.gpus.set_cap_w(1, half_w)
     settled(fleet, load)
     assert fleet.gpus.speed[1] == pytest.approx(fleet.gpus.speed[0])
-    assert fleet.gpus.speed[0] == pytest.approx(1 / 1.1876)
+    assert fleet.gpus.speed[0] == pytest.approx(1 / 1.0620)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulie.plant.fleet import Fleet, Load
+from joulie.plant.fleet import Fleet, FleetLoad
 from joulie.plant.machines import GPU_FREQUENCY_FLOOR
 from joulie.plant.thermals import CPU_THERMALS, GPU_THERMALS
 from tests.plant.building import MIXED, busy, cpu_node, gpu_node, inlets_c, loads, shares, steps_s
@@ -72,7 +72,9 @@ def test_a_long_step_finds_the_same_equilibrium_as_short_ones_and_stays_there(st
 
 
 @given(loads(), st.lists(steps_s, min_size=1, max_size=6), inlets_c)
-def test_no_temperature_leaves_what_inlet_and_power_can_explain(load: Load, cuts: list[float], inlet_c: float) -> None:
+def test_no_temperature_leaves_what_inlet_and_power_can_explain(
+    load: FleetLoad, cuts: list[float], inlet_c: float
+) -> None:
     fleet = Fleet(MIXED)
     for dt_s in cuts:
         fleet.step(dt_s, load, inlet_c)
@@ -83,7 +85,7 @@ def test_no_temperature_leaves_what_inlet_and_power_can_explain(load: Load, cuts
 
 @given(loads(), shares, shares, st.floats(20.0, 70.0))
 def test_a_lower_cap_never_takes_more_energy_however_hot_it_is(
-    load: Load, one: float, other: float, inlet_c: float
+    load: FleetLoad, one: float, other: float, inlet_c: float
 ) -> None:
     """Power for a moment may be higher: who was capped is cooler and throttles later."""
     lower, higher = Fleet(MIXED), Fleet(MIXED)

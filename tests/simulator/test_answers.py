@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -10,6 +12,7 @@ from joulie.catalogue.lookup import Catalogue
 from joulie.model.api import NodeHardware
 from joulie.model.api.hardware import NodeHardwareStatus
 from joulie.model.kubernetes import ObjectMeta
+from joulie.model.snapshot import Node
 from joulie.physics.hardware import machine_of
 from joulie.settings import HardwareSettings
 from joulie.simulator.control import RAPL
@@ -23,8 +26,11 @@ def test_telemetry_has_every_field_of_the_contract() -> None:
 
     async def story(client: Client) -> None:
         told = (await client.get("/telemetry/gpu-1")).body
-        assert told["packagePowerWatts"] == told["cpu"]["packagePowerWatts"] > 0
-        assert told["instantPackagePowerWatts"] == told["cpu"]["instantPowerWatts"] > 0
+        average_w = told["cpu"]["packagePowerWatts"] + told["gpu"]["avgPowerWattsTotal"]
+        assert told["packagePowerWatts"] == pytest.approx(average_w, abs=0.01)
+        assert told["cpu"]["packagePowerWatts"] > 0
+        instant_w = told["cpu"]["instantPowerWatts"] + told["gpu"]["powerWattsTotal"]
+        assert told["instantPackagePowerWatts"] == pytest.approx(instant_w, abs=0.01)
         cpu = {"utilization", "memoryIntensity", "ioIntensity", "freqScale", "temperatureC", "thermalThrottlePct"}
         assert cpu | {"capWatts", "throttlePct"} <= told["cpu"].keys()
         gpu = {"present", "vendor", "count", "powerWattsTotal", "avgPowerWattsTotal", "utilization", "devices"}
@@ -47,7 +53,8 @@ def test_package_power_leaves_out_the_gpus_and_node_power_adds_them() -> None:
     async def story(client: Client) -> None:
         told = (await client.get("/telemetry/gpu-1")).body
         power = (await client.get("/state/gpu-1")).body["power"]
-        assert told["packagePowerWatts"] == pytest.approx(power["cpuWatts"], rel=1e-3)
+        assert told["cpu"]["packagePowerWatts"] == pytest.approx(power["cpuWatts"], rel=1e-3)
+        assert told["packagePowerWatts"] == pytest.approx(power["cpuWatts"] + power["gpuWatts"], rel=1e-3)
         assert told["gpu"]["powerWattsTotal"] == pytest.approx(power["gpuWatts"])
         assert power["nodeWatts"] == pytest.approx(power["cpuWatts"] + power["gpuWatts"] + power["restWatts"], abs=0.01)
 
@@ -75,7 +82,8 @@ def test_state_tells_hardware_as_exactly_as_a_nodes_agent_would_publish_it(made)
         stated = NodeHardware(metadata=ObjectMeta("n"), status=status)
         believed = machine_of(made, stated, HardwareSettings(), Catalogue())
         machine = world.nodes[0].machine
-        assert believed.cpu_max_w == machine.cpu.max_w
+        assert believed.cpu_max_w == machine.cpu.cap_max_w == told["cpu"]["capRangeWatts"]["max"]
+        assert believed.cpu_max_w == machine_of(made, None, HardwareSettings(), Catalogue()).cpu_max_w
         assert believed.cpu_min_w == machine.cpu.min_w == told["cpu"]["capRangeWatts"]["min"]
         assert believed.gpu_count == machine.gpus
         if machine.gpu:
@@ -98,7 +106,7 @@ def test_all_nodes_in_one_answer_show_what_each_device_enforces() -> None:
         for i in range(30):
             cap_w = 400 + i if i % 2 == 0 else None
             assert told[f"n-{i}"]["cpu"]["capWatts"] == cap_w
-            assert told[f"n-{i}"]["cpu"]["capWattsApplied"] == pytest.approx(cap_w or 720)
+            assert told[f"n-{i}"]["cpu"]["capWattsApplied"] == pytest.approx(cap_w or 800)
             assert (told[f"n-{i}"]["gpu"] is None) == (i % 3 == 0)
 
     play(world, story)
@@ -157,15 +165,12 @@ def test_metrics_of_many_nodes_come_in_pieces_while_others_are_answered() -> Non
     world = simulation(*(node(f"n-{i}") for i in range(3_000)))
 
     async def story(client: Client) -> None:
-        pieces = 0
+        page, healthz = await asyncio.gather(client.get("/metrics"), client.get("/healthz"))
+        assert page.text.count("joulie_sim_node_power_watts{") == 3_000
+        assert healthz.text == "ok\n"
         async with client.session.get(client.url + "/metrics") as response:
-            text = b""
-            async for chunk, is_end in response.content.iter_chunks():
-                text += chunk
-                pieces += is_end
-        assert text.count(b"joulie_sim_node_power_watts{") == 3_000
-        assert pieces > 1
-        assert (await client.get("/healthz")).text == "ok\n"
+            await response.content.readany()  # the rest of it is still on its way
+            assert (await client.get("/healthz")).text == "ok\n"
 
     play(world, story)
 
@@ -177,7 +182,41 @@ def test_the_time_stamp_is_that_of_the_last_step() -> None:
     async def story(client: Client) -> None:
         clock.now_s = START_S + 5
         world.step(1.0)
-        clock.now_s = START_S + 500  # nobody steps any more
+        clock.now_s = START_S + 500  # no more steps are made
         assert (await client.get("/telemetry/cpu-1")).body["ts"] == START_S + 5
+
+    play(world, story)
+
+
+@pytest.mark.parametrize("model", Catalogue().cpus, ids=lambda model: model.name)
+@pytest.mark.parametrize("sockets", ["1", "2"])
+def test_simulated_hardware_states_the_maximum_that_the_catalogue_gives_the_twin(model, sockets) -> None:  # type: ignore[no-untyped-def]
+    labels = {"joulie.io/hw.cpu-model": model.name.replace(" ", "-"), "joulie.io/hw.cpu-sockets": sockets}
+    made = Node("n", labels, capacity_cores=8)
+    world = simulation(made)
+
+    async def story(client: Client) -> None:
+        told = (await client.get("/state/n")).body
+        stated = NodeHardware(ObjectMeta("n"), status=msgspec.convert(told["hardware"], NodeHardwareStatus))
+        told_of, bare = (machine_of(made, each, HardwareSettings(), Catalogue()) for each in (stated, None))
+        assert told_of.cpu_max_w == bare.cpu_max_w == model.max_w * int(sockets)
+        assert told_of.cores == bare.cores
+
+    play(world, story)
+
+
+def test_whole_numbers_are_written_as_integers() -> None:
+    """A reader written in Go refuses `40.0` where it wants an integer."""
+    world = simulation()
+
+    async def story(client: Client) -> None:
+        answer = await client.control("gpu-1", "dvfs.set_throttle_pct", throttlePct=40)
+        assert b'"throttlePct":40,' in msgspec.json.encode(answer.body["state"]["cpu"])
+        await client.control("gpu-1", "rapl.set_power_cap_watts", capWatts=500)
+        cpu = (await client.get("/telemetry/gpu-1")).body["cpu"]
+        assert (cpu["capWatts"], cpu["targetCapWatts"]) == (500, 500)
+        assert type(cpu["targetCapWatts"]) is int
+        await client.control("gpu-1", "rapl.set_power_cap_watts", capWatts=None)
+        assert (await client.get("/telemetry/gpu-1")).body["cpu"]["targetCapWatts"] is None
 
     play(world, story)

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from joulie.plant.machines import Machine
+from joulie.plant.machines import PlantMachine
 from joulie.simulator import views
 from joulie.simulator.control import ACTIONS, Command
 from joulie.simulator.faults import WAYS, Fault
@@ -26,7 +26,7 @@ class AnyStory(RuleBasedStateMachine):
         self.clock = Clock()
         self.world = simulation(node("a", 2), clock=self.clock, SIM_NOISE_PCT="20", SIM_OUTSIDE_TEMP_C="40")
         self.counted_j: dict[str, float] = {}
-        self.machines: dict[str, Machine] = {}
+        self.machines: dict[str, PlantMachine] = {}
 
     @rule(name=names, gpus=st.integers(0, 3), model=models)
     def put_node(self, name: str, gpus: int, model: tuple[str, str]) -> None:
@@ -67,7 +67,7 @@ class AnyStory(RuleBasedStateMachine):
         fleet = self.world.fleet
         for bank in (fleet.cpus, fleet.gpus):
             for limit_w in (bank.cap_target_w, bank.cap_w):
-                assert np.all((limit_w >= bank.min_w - 1e-9) & (limit_w <= bank.max_w + 1e-9))
+                assert np.all((limit_w >= bank.min_w - 1e-9) & (limit_w <= bank.cap_max_w + 1e-9))
             assert np.all((bank.power_w >= bank.idle_w - 1e-9) & (bank.power_w <= bank.max_w + 1e-9))
 
     @invariant()

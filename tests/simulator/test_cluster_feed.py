@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from joulie.cluster.memory import MemoryCluster
+from joulie.cluster.memory.cluster import MemoryCluster
 from joulie.cluster.port import NODES, PODS
 from joulie.simulator.control import RAPL
 from joulie.simulator.simulation import Simulation
-from tests.operator_shell.objects import node, pod
+from tests.operator.objects import node, pod
 from tests.simulator.grounds import Client, asking, run, simulation
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_before_the_cluster_is_known_the_simulator_is_not_ready() -> None:
 @pytest.mark.slow
 def test_nodes_and_pods_of_a_real_api_server_are_simulated(fresh_cluster: ControlPlane) -> None:
     from testbed.objects import fill
-    from tests.operator_shell.grounds import RealGround
+    from tests.operator.clusters import RealGround
 
     fill(fresh_cluster, 200, 3)
 

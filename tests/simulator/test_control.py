@@ -22,7 +22,7 @@ def test_a_cpu_cap_is_accepted_at_once_settles_and_lowers_power() -> None:
         assert answer.status == 200
         assert answer.body["result"] == "applied"
         assert answer.body["state"]["cpu"]["capWatts"] == 400
-        assert answer.body["state"]["cpu"]["capWattsApplied"] == 720  # not yet
+        assert answer.body["state"]["cpu"]["capWattsApplied"] == 800  # not yet
         for _ in range(5):
             world.step(1.0)
         told = (await client.get("/telemetry/cpu-1")).body
@@ -72,7 +72,7 @@ def test_null_or_zero_takes_a_cap_away_and_the_answer_says_that_there_is_none(re
         world.step(10.0)
         told = (await client.get("/telemetry/gpu-1")).body
         assert told["cpu"]["capWatts"] is told["gpu"]["capWattsPerGpuTarget"] is None
-        assert told["cpu"]["capWattsApplied"] == pytest.approx(720)
+        assert told["cpu"]["capWattsApplied"] == pytest.approx(800)
         assert told["gpu"]["capWattsPerGpuApplied"] == pytest.approx(700)
 
     play(world, story)
@@ -82,8 +82,8 @@ def test_a_cap_at_the_maximum_is_a_cap() -> None:
     world = simulation()
 
     async def story(client: Client) -> None:
-        await client.control("cpu-1", RAPL, capWatts=720)
-        assert (await client.get("/telemetry/cpu-1")).body["cpu"]["capWatts"] == 720
+        await client.control("cpu-1", RAPL, capWatts=800)
+        assert (await client.get("/telemetry/cpu-1")).body["cpu"]["capWatts"] == 800
 
     play(world, story)
 
@@ -94,8 +94,8 @@ def test_limits_are_moved_into_the_hardwares_range_and_the_answer_says_so() -> N
     async def story(client: Client) -> None:
         for action, field, asked, taken in (
             (RAPL, "capWatts", 1e-3, 294),
-            (RAPL, "capWatts", 1e9, 720),
-            (GPU, "capWattsPerGpu", 1, 350),
+            (RAPL, "capWatts", 1e9, 800),
+            (GPU, "capWattsPerGpu", 1, 280),
             (GPU, "capWattsPerGpu", 99_999, 700),
             (DVFS, "throttlePct", 150, 100),
         ):
@@ -192,7 +192,7 @@ def test_any_json_is_either_a_command_within_reason_or_a_one_line_error(
     assert world.command("n", command).result == "applied"
     world.step(1.0)
     cpus, gpus = world.fleet.cpus, world.fleet.gpus
-    assert cpus.min_w[0] <= cpus.cap_target_w[0] <= cpus.max_w[0]
+    assert cpus.min_w[0] <= cpus.cap_target_w[0] <= cpus.cap_max_w[0]
     assert (gpus.min_w <= gpus.cap_target_w).all()
     assert (gpus.cap_target_w <= gpus.max_w).all()
     assert 0 <= cpus.throttle_target_pct[0] <= 100

@@ -11,12 +11,12 @@ from joulie.simulator.facility import AMBIENT, COOLING_POWER, IT_POWER
 from joulie.simulator.prometheus_query import answer
 from joulie.simulator.simulation import Simulation
 from joulie.sources.facility import FacilityPoller
-from joulie.sources.power import HttpPower
+from joulie.sources.power.http import HttpPower
 from joulie.sources.prometheus import PrometheusClient
-from joulie.sources.transport import Limits
+from joulie.sources.transport import RequestLimits
 from tests.simulator.grounds import START_S, Client, Clock, node, play, pod, simulation
 
-LIMITS = Limits(call_timeout_s=5.0, deadline_s=10.0, calls_at_once=8)
+LIMITS = RequestLimits(call_timeout_s=5.0, deadline_s=10.0, calls_at_once=8)
 
 
 def _zones() -> tuple[Clock, Simulation]:
@@ -51,7 +51,7 @@ def test_the_operators_poller_reads_temperature_pue_zones_and_racks_from_the_sim
         poller = FacilityPoller(prometheus, settings, LIMITS)
         look = await poller.poll(["north", "south"], ["r1", "r2", "r3"], clock())
         assert look.failures == {}
-        assert list(look.disbelieved) == []
+        assert list(look.rejected) == []
         assert prometheus.freshness == "lookback"
         seen = poller.facility(clock())
         assert seen.ambient_c == pytest.approx(24.0, abs=0.5)
@@ -68,7 +68,7 @@ def test_the_operators_power_reader_gets_node_power_from_telemetry() -> None:
     clock, world = _zones()
 
     async def story(client: Client) -> None:
-        reader = HttpPower(client.session, client.url + "/telemetry/{node}", clock, LIMITS)
+        reader = HttpPower(client.session, client.url + "/telemetry/{node}", 120, clock, LIMITS)
         told = await reader.read(["a", "b", "nobody"])
         fleet, index = world.fleet, world.index
         expected_w = fleet.cpus.average_w[index["a"]] + fleet.gpu_w[index["a"]]
@@ -110,7 +110,7 @@ def test_a_query_is_answered_as_prometheus_does_and_refused_as_it_does() -> None
             assert (body["status"], body["errorType"]) == ("error", "bad_data")
             assert "\n" not in str(body["error"])
         assert (await client.get("/api/v1/query")).status == 400
-        clock.now_s += 1_000  # nobody steps any more
+        clock.now_s += 1_000  # no more steps are made
         assert (await ask(IT_POWER, lookback_delta="120"))[1]["data"]["result"] == []
 
     play(world, story)

@@ -101,7 +101,7 @@ def test_a_frozen_sensor_repeats_itself_time_stamp_included() -> None:
     play(world, story)
 
 
-def test_a_slow_node_answers_late_and_holds_up_nobody_else() -> None:
+def test_a_slow_node_answers_late_and_holds_up_no_other() -> None:
     async def story(client: Client) -> None:
         await client.fault("cpu-1", fault="slow", delaySeconds=30)
         slow = asyncio.create_task(client.get("/telemetry/cpu-1"))

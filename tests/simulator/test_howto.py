@@ -10,7 +10,7 @@ import pytest
 from joulie.simulator.control import decode_command
 from joulie.simulator.faults import decode_fault
 from joulie.simulator.load_file import parse_load_file
-from tests.howto_pages import FOLDER, files_of
+from tests.support.howto_pages import FOLDER, files_of
 
 PAGE = (FOLDER / "simulator.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"/control/(\S+) -d '(.+)'", PAGE)

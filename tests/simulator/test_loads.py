@@ -73,7 +73,7 @@ def _noisy(seed: str, names: list[str]) -> Simulation:
     return world
 
 
-def test_the_same_seed_gives_the_same_load_whoever_else_is_there_and_another_seed_another() -> None:
+def test_the_same_seed_gives_the_same_load_beside_any_other_node_and_another_seed_another() -> None:
     one, again, other = _noisy("7", ["a", "b", "c"]), _noisy("7", ["c", "a"]), _noisy("8", ["a", "b", "c"])
     for world in (one, again, other):
         for _ in range(30):

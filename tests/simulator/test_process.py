@@ -17,14 +17,9 @@ from pathlib import Path
 import pytest
 
 from joulie.demo import example_path
+from testbed.processes import free_port
 
 DEADLINE_S = 30.0
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def _command(*arguments: str, **env: str) -> tuple[list[str], dict[str, str]]:
@@ -33,7 +28,7 @@ def _command(*arguments: str, **env: str) -> tuple[list[str], dict[str, str]]:
 
 @contextmanager
 def _running(*arguments: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    port = _free_port()
+    port = free_port()
     command, environment = _command(*arguments, SIM_ADDR=f"127.0.0.1:{port}", **env)
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     url = f"http://127.0.0.1:{port}"

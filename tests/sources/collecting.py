@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from joulie.control.plan import Plan
 from joulie.model.snapshot import Node, Telemetry
 from joulie.sources.collector import TelemetryCollector
-from joulie.sources.transport import Limits
-from tests.core.building import NOW, machine, plan, snapshot
+from joulie.sources.transport import RequestLimits
+from tests.support.small_clusters import NOW, machine, plan, snapshot
 
 from .loopback import PATIENT, Clock, FakeNodes, FakePrometheus, serving, settings
 
@@ -30,19 +30,21 @@ class Bench:
     async def refresh(self, after_s: float = 60.0) -> Telemetry:
         """The next refresh, `after_s` later."""
         self.clock.now_s += after_s
-        return await self.collector.refresh(NODES, ["north", "south"], ["r1", "r2"])
+        self.collector.set_scope(NODES, ["north", "south"], ["r1", "r2"])
+        return await self.collector.read_once()
 
     async def tick(self, nodes: Sequence[Node], after_s: float = 60.0) -> Plan:
         """Refresh, decide, record, as the operator does it."""
         self.clock.now_s += after_s
-        telemetry = await self.collector.refresh([(node.name, machine(node).max_w) for node in nodes])
+        self.collector.set_scope([(node.name, machine(node).max_w) for node in nodes])
+        telemetry = await self.collector.read_once()
         decided = plan(snapshot(nodes, telemetry=telemetry), now_s=self.clock.now_s)
         self.collector.record(decided.twins, self.clock.now_s)
         return decided
 
 
 def with_collector(
-    use: Callable[[Bench], Awaitable[None]], variables: Mapping[str, str] | None = None, limits: Limits = PATIENT
+    use: Callable[[Bench], Awaitable[None]], variables: Mapping[str, str] | None = None, limits: RequestLimits = PATIENT
 ) -> Bench:
     """Runs `use` with a collector; `PROMETHEUS` and `NODES` in a variable's text become the servers' addresses."""
 

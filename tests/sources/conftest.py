@@ -1,5 +1,5 @@
 """Fixtures of the tests with a real Prometheus."""
 
-from tests.prometheus_server import start_prometheus
+from tests.support.prometheus_server import start_prometheus
 
 __all__ = ["start_prometheus"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -11,12 +12,12 @@ from typing import Any
 from aiohttp import web
 
 from joulie.settings import OperatorSettings, load
-from joulie.sources.transport import Limits
+from joulie.sources.transport import RequestLimits
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-IMPATIENT = Limits(call_timeout_s=0.25, deadline_s=0.6, calls_at_once=8)
-PATIENT = Limits(call_timeout_s=10.0, deadline_s=20.0, calls_at_once=8)  # a busy machine is no fault of a source
+IMPATIENT = RequestLimits(call_timeout_s=0.25, deadline_s=0.6, calls_at_once=8)
+PATIENT = RequestLimits(call_timeout_s=10.0, deadline_s=20.0, calls_at_once=8)  # a busy machine is no fault of a source
 
 
 class Clock:
@@ -91,8 +92,9 @@ class FakePrometheus:
         params = dict(request.query)
         if self.knows_lookback and params.get("lookback_delta") == "none":
             return web.json_response({"status": "error", "errorType": "bad_data", "error": "no duration"}, status=400)
-        if params["query"] != "1":
-            self.asked.append(params)
+        if params["query"] == "1":
+            return success({"resultType": "scalar", "result": [self.clock.now_s, "1"]})
+        self.asked.append(params)
         found = self.answers.get(params["query"], [])
         return vector(found, float(params.get("time", self.clock.now_s)))
 
@@ -108,7 +110,7 @@ def success(data: Mapping[str, Any]) -> web.Response:
 
 def answering(body: str | bytes, status: int = 200) -> Handler:
     async def answer(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=body, status=status)
+        return web.Response(body=io.BytesIO(body) if isinstance(body, bytes) else body, status=status)
 
     return answer
 

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from joulie.errors import SettingError
 from joulie.model.snapshot import PowerReading, Telemetry, Utilisation
+from joulie.model.tiers import TIER_NAMES
 from joulie.sources.collector import TelemetryCollector
-from tests.core.building import NOW, known_node, power_of
+from joulie.sources.transport import RequestLimits
+from tests.support.small_clusters import NOW, known_node, power_of
 
-from .collecting import BY_HTTP, BY_PROMETHEUS, CPU_QUERY, GPU_QUERY, POWER_QUERY, Bench, with_collector
-from .loopback import IMPATIENT, PATIENT, Clock, Handler, answering, hang, series, settings
+from .collecting import (
+    BY_HTTP,
+    BY_PROMETHEUS,
+    CPU_QUERY,
+    GPU_QUERY,
+    NODES,
+    POWER_QUERY,
+    WITH_FACILITY,
+    Bench,
+    with_collector,
+)
+from .loopback import IMPATIENT, PATIENT, Clock, Handler, answering, hang, series, settings, vector
 
 
 def test_without_sources_telemetry_is_empty_and_nothing_is_asked() -> None:
@@ -67,16 +82,16 @@ def test_a_sensor_that_lies_is_not_believed_counted_and_named_once(lie: str, at_
         server.answers[POWER_QUERY] = [series(lie, at_s, node="a"), series(1500, node="b")]
         for _ in range(3):
             assert (await bench.refresh(121)).power.keys() == {"b"}
-        assert bench.collector.statistics.disbelieved_nodes == 1
+        assert bench.collector.statistics.rejected_nodes == 1
         (message,) = bench.collector.take_messages()
         assert message.startswith("measured power of a (")
-        assert message.endswith(": not believed")
+        assert message.endswith(": rejected")
         server.answers[POWER_QUERY] = [series(100, node="a"), series(200, node="b")]
         assert (await bench.refresh(10)).power.keys() == {"a", "b"}
         assert bench.collector.take_messages() == []
         await bench.refresh(121)
-        assert bench.collector.take_messages() == ["measured power of a is believed again"]
-        assert bench.collector.statistics.disbelieved_nodes == 0
+        assert bench.collector.take_messages() == ["measured power of a is accepted again"]
+        assert bench.collector.statistics.rejected_nodes == 0
 
     bench = with_collector(use, BY_PROMETHEUS)
     assert dict(bench.collector.statistics.refused) == {("power", reason): 3}
@@ -97,7 +112,8 @@ def test_a_thousand_lying_sensors_make_one_line() -> None:
     async def use(bench: Bench) -> None:
         nodes = [(f"n{i:03}", 100.0) for i in range(1000)]
         bench.prometheus.answers[POWER_QUERY] = [series(1e6, node=name) for name, _ in nodes]
-        await bench.collector.refresh(nodes)
+        bench.collector.set_scope(nodes)
+        await bench.collector.read_once()
 
     (message,) = with_collector(use, BY_PROMETHEUS).collector.take_messages()
     assert "n000 (1e+06 W of 100 W)" in message
@@ -112,8 +128,9 @@ def test_a_node_whose_series_ends_falls_at_once_and_is_named_once() -> None:
         bench.prometheus.answers[POWER_QUERY] = [series(100, node="a")]
         assert (await bench.refresh(1)).power.keys() == {"a"}
         await bench.refresh()
-        assert bench.collector.take_messages() == ["measured power of b has no fresh sample any more: not believed"]
-        await bench.collector.refresh([("a", 1000.0)])  # b leaves the cluster
+        assert bench.collector.take_messages() == ["measured power of b has no fresh sample any more: rejected"]
+        bench.collector.set_scope([("a", 1000.0)])  # b leaves the cluster
+        await bench.collector.read_once()
         await bench.refresh()
         assert bench.collector.take_messages() == []
 
@@ -147,7 +164,7 @@ def test_a_wrong_query_is_told_once_although_the_server_is_well() -> None:
     async def use(bench: Bench) -> None:
         await bench.refresh()
         await bench.refresh()
-        assert bench.collector.take_messages() == ["power: the query finds no fresh series"]
+        assert bench.collector.take_messages() == ["power: the query returns no fresh series"]
         bench.prometheus.answers[POWER_QUERY] = [series(1, node="a")]
         await bench.refresh()
         assert bench.collector.take_messages() == ["power: names nodes again"]
@@ -190,7 +207,7 @@ def test_a_frozen_time_stamp_over_http_is_believed_until_it_is_too_old() -> None
         assert len((await bench.refresh(60)).power) == 3
         assert len((await bench.refresh(1)).power) == 0
         (message,) = bench.collector.take_messages()
-        assert "time stamp that is too old" in message
+        assert "timestamp that is too old" in message
 
     bench = with_collector(use, BY_HTTP)
     assert bench.collector.statistics.refused["power", "too_old"] == 3
@@ -206,7 +223,12 @@ def test_tiers_rise_and_fall_through_the_decision_and_are_counted() -> None:
         decided = await bench.tick(nodes)
         assert [power_of(decided, name).source for name in "abc"] == ["kepler", "utilization", "static"]
         assert power_of(decided, "b").measured_node_power_w == pytest.approx(817)
-        assert bench.collector.statistics.tiers == {"kepler": 1, "http": 0, "utilization": 1, "static": 1}
+        assert bench.collector.statistics.tiers == {
+            **dict.fromkeys(TIER_NAMES, 0),
+            "kepler": 1,
+            "utilization": 1,
+            "static": 1,
+        }
 
     with_collector(use, BY_PROMETHEUS)
 
@@ -241,11 +263,110 @@ def test_a_source_that_fails_adds_no_samples_to_the_trend() -> None:
     with_collector(use, BY_PROMETHEUS)
 
 
+async def _count_until(count: Callable[[], int], least: int) -> None:
+    async with asyncio.timeout(60):
+        while count() < least:
+            await asyncio.sleep(0.005)
+
+
+def test_every_source_is_read_on_its_own_interval_and_a_dead_one_delays_no_other() -> None:
+    looks: Counter[str] = Counter()
+
+    async def use(bench: Bench) -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            promql = request.query.get("query", "")
+            looks[promql] += 1
+            if promql == POWER_QUERY:
+                await hang(request)
+            if promql == "1":  # a server that knows `lookback_delta`
+                return web.json_response({"status": "error"}, status=400)
+            return vector([series(0.5, node="a")], bench.clock.now_s)
+
+        bench.prometheus.instead = answer
+        bench.collector.set_scope(NODES)
+        polling = asyncio.create_task(bench.collector.run())
+        try:
+            await _count_until(lambda: looks[CPU_QUERY], 6)
+            await _count_until(lambda: looks["it"], 3)
+            telemetry = bench.collector.telemetry()
+            assert telemetry.utilisation == {"a": Utilisation(bench.clock.now_s, 0.5, 0.5)}
+            assert telemetry.estimated_pue == 2.0
+            assert looks[POWER_QUERY] == 1, "it hangs, and is waited for by nothing else"
+            assert not bench.collector.first_round.is_set()
+        finally:
+            polling.cancel()
+            await asyncio.gather(polling, return_exceptions=True)
+
+    env = {**BY_PROMETHEUS, **WITH_FACILITY, "POWER_POLL_INTERVAL": "20ms", "FACILITY_POLL_INTERVAL": "40ms"}
+    with_collector(use, env, RequestLimits(call_timeout_s=120, deadline_s=120))
+
+
+def test_telemetry_is_what_is_known_and_asks_nothing() -> None:
+    async def use(bench: Bench) -> None:
+        bench.prometheus.answers[POWER_QUERY] = [series(100, node="a")]
+        await bench.refresh()
+        before = len(bench.prometheus.asked)
+        assert bench.collector.telemetry().power.keys() == {"a"}
+        bench.clock.now_s += 121
+        assert bench.collector.telemetry().power == {}, "too old by now"
+        assert len(bench.prometheus.asked) == before
+
+    with_collector(use, BY_PROMETHEUS)
+
+
+def test_a_clock_of_ours_that_was_set_back_keeps_no_reading_alive() -> None:
+    """Otherwise a source that dies then is believed until the clock has made up for it."""
+
+    async def use(bench: Bench) -> None:
+        bench.prometheus.answers[POWER_QUERY] = [series(100, node="a")]
+        bench.prometheus.answers["it"] = bench.prometheus.answers["cooling"] = [series(100)]
+        known = await bench.refresh()
+        assert known.power.keys() == {"a"}
+        assert known.estimated_pue == 2.0
+        bench.prometheus.instead = answering("", 503)
+        known = await bench.refresh(-7200)
+        assert (known.power, known.estimated_pue) == ({}, None)
+
+    with_collector(use, {**BY_PROMETHEUS, **WITH_FACILITY})
+
+
+@pytest.mark.parametrize(("skew_s", "words"), [(-3600, "3600 s behind"), (90, "90 s ahead of")])
+def test_the_wrong_clock_of_a_server_costs_no_reading_and_is_told_once(skew_s: float, words: str) -> None:
+    async def use(bench: Bench) -> None:
+        server = bench.prometheus
+        server.clock = Clock(0)
+        server.answers[POWER_QUERY] = [series(100, node="a")]
+        for _ in range(3):
+            server.clock.now_s = bench.clock.now_s + 60 + skew_s
+            assert (await bench.refresh(60)).power == {"a": PowerReading("kepler", 100, bench.clock.now_s)}
+        (message,) = bench.collector.take_messages()
+        assert words in message
+        assert bench.collector.statistics.clock_ahead_s == {"nodes": skew_s}
+        server.clock.now_s = bench.clock.now_s + 60
+        await bench.refresh(60)
+        assert bench.collector.take_messages() == ["nodes source: clocks agree again"]
+
+    with_collector(use, BY_PROMETHEUS)
+
+
+def test_series_of_several_devices_of_a_node_are_averaged_for_utilisation_and_added_for_power() -> None:
+    async def use(bench: Bench) -> None:
+        bench.prometheus.answers[POWER_QUERY] = [series(100, node="a", gpu="0"), series(300, node="a", gpu="1")]
+        bench.prometheus.answers[GPU_QUERY] = [series(0.25, node="a", gpu="0"), series(1, node="a", gpu="1")]
+        bench.prometheus.answers[CPU_QUERY] = [series(0.2, node="b"), series("NaN", node="b")]
+        telemetry = await bench.refresh()
+        assert telemetry.power["a"].power_w == 400
+        assert telemetry.utilisation == {"a": Utilisation(bench.clock.now_s, None, 0.625)}
+
+    with_collector(use, BY_PROMETHEUS)
+
+
 def test_a_session_that_was_handed_in_stays_open() -> None:
     async def run() -> bool:
         async with aiohttp.ClientSession() as session:
             collector = TelemetryCollector(settings(), Clock(NOW), session=session)
-            await collector.refresh([("a", 1.0)])
+            collector.set_scope([("a", 1.0)])
+            await collector.read_once()
             await collector.close()
             return session.closed
 

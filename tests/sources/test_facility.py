@@ -7,7 +7,7 @@ import pytest
 from joulie.model.snapshot import Telemetry
 
 from .collecting import WITH_FACILITY, Bench, with_collector
-from .loopback import answering, hang, series
+from .loopback import IMPATIENT, answering, hang, series
 
 ZONE_NORTH, ZONE_SOUTH = 'zone_c{zone="north"}', 'zone_c{zone="south"}'
 RACK_1, RACK_2 = 'rack_w{rack="r1"}', 'rack_w{rack="r2"}'
@@ -38,19 +38,6 @@ def test_a_look_brings_temperature_pue_zones_and_racks() -> None:
     bench = with_collector(use, WITH_FACILITY)
     assert bench.collector.take_messages() == []
     assert bench.collector.statistics.last_success_s == {"facility": bench.clock.now_s}
-
-
-def test_the_facility_is_looked_at_once_in_an_interval() -> None:
-    async def use(bench: Bench) -> None:
-        set_all(bench)
-        looks = []
-        for after_s in (60, 10, 10, 10, 29, -500):  # 29 s: the interval but for the jitter of a tick
-            before = len(bench.prometheus.asked)
-            await bench.refresh(after_s)
-            looks.append(len(bench.prometheus.asked) - before)
-        assert looks == [7, 0, 0, 7, 7, 7]
-
-    with_collector(use, WITH_FACILITY)
 
 
 def test_without_templates_zones_and_racks_are_not_asked_for() -> None:
@@ -96,10 +83,10 @@ def test_a_value_that_cannot_be_true_is_left_out_counted_and_told_once(query: st
         )
         await bench.refresh()
         (message,) = bench.collector.take_messages()
-        assert message.startswith("facility: not believed: ")
+        assert message.startswith("facility: rejected: ")
         set_all(bench)
         assert await bench.refresh() == good
-        assert bench.collector.take_messages() == ["facility: all values are believed again"]
+        assert bench.collector.take_messages() == ["facility: all values are accepted again"]
 
     bench = with_collector(use, WITH_FACILITY)
     assert dict(bench.collector.statistics.refused) == {("facility", reason): 2}
@@ -136,9 +123,9 @@ def test_when_the_facility_fails_its_values_last_twice_the_interval_but_at_least
         assert await bench.refresh(60) == good
         assert await bench.refresh(1) == Telemetry()
         (message,) = bench.collector.take_messages()
-        assert message.startswith("facility: nothing was answered")
+        assert message.startswith("facility: all requests failed")
 
-    with_collector(use, WITH_FACILITY)
+    with_collector(use, WITH_FACILITY, IMPATIENT)
 
 
 def test_a_long_interval_lets_values_live_twice_as_long() -> None:

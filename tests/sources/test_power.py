@@ -9,23 +9,25 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from joulie.model.rfc3339 import format_time
 from joulie.model.snapshot import PowerReading
 from joulie.sources.node_queries import NodeAnswer
-from joulie.sources.power import HttpPower, PrometheusPower
+from joulie.sources.power.http import HttpPower
+from joulie.sources.power.kepler import PrometheusPower
 from joulie.sources.prometheus import PrometheusClient
-from joulie.sources.transport import Limits, SourceError
-from tests.core.building import NOW
+from joulie.sources.transport import RequestLimits, SourceError
+from tests.support.small_clusters import NOW
 
 from .loopback import IMPATIENT, Clock, FakeNodes, FakePrometheus, answering, hang, series, serving
 
 QUERY = "sum by (node_name) (watts)"
-PATIENT = Limits(call_timeout_s=5, deadline_s=20, calls_at_once=8)
+PATIENT = RequestLimits(call_timeout_s=5, deadline_s=20, calls_at_once=8)
 
 
 def by_promql(
-    server: FakePrometheus, nodes: Sequence[str], promql: str = QUERY, limits: Limits = PATIENT
+    server: FakePrometheus, nodes: Sequence[str], promql: str = QUERY, limits: RequestLimits = PATIENT
 ) -> NodeAnswer[PowerReading]:
     async def run() -> NodeAnswer[PowerReading]:
         async with serving(server) as address, aiohttp.ClientSession() as session:
@@ -36,12 +38,16 @@ def by_promql(
 
 
 def by_http(
-    server: FakeNodes, nodes: Sequence[str], limits: Limits = PATIENT, clock: Clock | None = None, rounds: int = 1
+    server: FakeNodes,
+    nodes: Sequence[str],
+    limits: RequestLimits = PATIENT,
+    clock: Clock | None = None,
+    rounds: int = 1,
 ) -> NodeAnswer[PowerReading]:
     async def run() -> NodeAnswer[PowerReading]:
         now = clock or Clock(NOW)
         async with serving(server) as address, aiohttp.ClientSession() as session:
-            source = HttpPower(session, address + "/telemetry/{node}", now, limits)
+            source = HttpPower(session, address + "/telemetry/{node}", 120, now, limits)
             answer = await source.read(nodes)
             for _ in range(rounds - 1):
                 now.now_s += 60
@@ -104,6 +110,33 @@ def test_an_answer_that_names_no_node_of_ours_says_so() -> None:
     assert "2 series, but none names a node" in by_promql(server, ["a"]).remark
 
 
+@pytest.mark.parametrize(
+    ("named", "nodes", "expected"),
+    [
+        ({"node": "a.example.com"}, ["a"], {"a": 1}),
+        ({"node": "a"}, ["a.example.com"], {"a.example.com": 1}),
+        ({"Hostname": "A"}, ["a"], {"a": 1}),
+        ({"instance": "a.example.com:9100"}, ["a"], {"a": 1}),
+        ({"node": "a.example.com"}, ["a.other.com"], {}),
+        ({"node": "a"}, ["a.example.com", "a.other.com"], {}),
+        ({"instance": "10.0.0.7:9100"}, ["10"], {}),
+    ],
+)
+def test_a_host_name_with_or_without_its_domain_names_the_node_it_can_mean_alone(
+    named: dict[str, Any], nodes: list[str], expected: dict[str, float]
+) -> None:
+    server = FakePrometheus(Clock(NOW))
+    server.answers[QUERY] = [series(1, **named)]
+    assert {node: reading.power_w for node, reading in by_promql(server, nodes).readings.items()} == expected
+
+
+def test_two_machines_that_shorten_to_one_name_and_a_name_written_out_are_not_mixed() -> None:
+    server = FakePrometheus(Clock(NOW))
+    server.answers[QUERY] = [series(1, node="a.x"), series(2, node="a.y"), series(4, node="b"), series(8, node="b.x")]
+    readings = by_promql(server, ["a", "b"]).readings
+    assert {node: reading.power_w for node, reading in readings.items()} == {"b": 4}
+
+
 def test_a_query_with_node_in_it_is_asked_for_each_many_at_once_but_not_all() -> None:
     server = FakePrometheus(Clock(NOW))
     nodes = [f"n{i}" for i in range(40)]
@@ -121,10 +154,14 @@ def test_a_query_with_node_in_it_is_asked_for_each_many_at_once_but_not_all() ->
         ({"packagePowerWatts": 245.3}, 245.3),
         ({"cpu": {"packagePowerWatts": 200}}, 200),
         ({"packagePowerWatts": 250, "cpu": {"packagePowerWatts": 200}}, 250),
-        ({"packagePowerWatts": 250, "gpu": {"present": True, "powerWattsTotal": 700, "devices": []}}, 950),
+        ({"packagePowerWatts": 950, "cpu": {"packagePowerWatts": 250}, "gpu": {"powerWattsTotal": 700}}, 950),
+        ({"packagePowerWatts": 955, "cpu": {"packagePowerWatts": 250}, "gpu": {"powerWattsTotal": 700}}, 950),
+        ({"cpu": {"packagePowerWatts": 250}, "gpu": {"present": True, "powerWattsTotal": 700, "devices": []}}, 950),
+        ({"packagePowerWatts": 950, "gpu": {"present": True, "powerWattsTotal": 700, "devices": []}}, 950),
+        ({"packagePowerWatts": 950, "cpu": {"packagePowerWatts": 250}, "gpu": {"count": 4}}, 950),
         ({"packagePowerWatts": 250, "gpu": {"present": False}}, 250),
         ({"packagePowerWatts": 250, "gpu": None, "other": [1]}, 250),
-        ({"packagePowerWatts": -5, "gpu": {"powerWattsTotal": 700}}, -5),
+        ({"cpu": {"packagePowerWatts": -5}, "gpu": {"powerWattsTotal": 700}}, -5),
         ({"packagePowerWatts": 0}, 0),
     ],
 )
@@ -157,12 +194,12 @@ def test_nodes_that_do_not_answer_are_named_with_the_reason_and_the_others_are_r
     assert answer.unanswered.keys() == {*server.telemetry, "unknown"} - {"good"}
     assert answer.unanswered["hangs"] == "no answer within 0.25 s"
     assert answer.unanswered["fails"] == "answered HTTP 500"
-    assert answer.unanswered["empty"] == "the answer has no packagePowerWatts"
+    assert answer.unanswered["empty"] == "the response has no packagePowerWatts"
     assert all("\n" not in reason for reason in answer.unanswered.values())
 
 
 def test_when_no_node_answers_the_source_has_failed() -> None:
-    with pytest.raises(SourceError, match="nothing was answered; a: answered HTTP 404"):
+    with pytest.raises(SourceError, match="all requests failed; a: answered HTTP 404"):
         by_http(FakeNodes(), ["b", "a"])
 
 
@@ -172,7 +209,7 @@ def test_hanging_nodes_cost_the_deadline_not_a_timeout_each() -> None:
 
     async def run() -> tuple[NodeAnswer[PowerReading], float]:
         async with serving(server) as address, aiohttp.ClientSession() as session:
-            source = HttpPower(session, address + "/telemetry/{node}", Clock(NOW), IMPATIENT)
+            source = HttpPower(session, address + "/telemetry/{node}", 120, Clock(NOW), IMPATIENT)
             loop = asyncio.get_running_loop()
             start_s = loop.time()
             return await source.read(list(server.telemetry)), loop.time() - start_s
@@ -213,6 +250,32 @@ def test_a_time_stamp_that_stands_still_grows_old_even_one_of_the_future(stamp: 
     server = FakeNodes()
     server.telemetry["a"] = {"packagePowerWatts": 1, "ts": stamp}
     assert by_http(server, ["a"], rounds=3).readings["a"].measured_at_s == NOW
+
+
+def test_a_clock_that_is_wrong_but_runs_is_not_an_old_reading() -> None:
+    server = FakeNodes()
+
+    async def tell(_: web.Request) -> web.Response:
+        return web.json_response({"packagePowerWatts": 1, "ts": NOW - 3600 + server.asked})
+
+    server.telemetry["a"] = tell
+    assert by_http(server, ["a"], rounds=1).readings["a"].measured_at_s == NOW - 3600 + 1, "as yet it may be old"
+    assert by_http(server, ["a"], rounds=2).readings["a"].measured_at_s >= NOW
+
+
+@pytest.mark.parametrize("late_s", [61.0, 90.0, 120.0])
+def test_readings_that_come_late_but_not_too_late_keep_their_time_stamps(late_s: float) -> None:
+    """Else the first, which is taken at its word, and the second would be minutes further apart than they are."""
+    server, clock = FakeNodes(), Clock(NOW)
+
+    async def tell(_: web.Request) -> web.Response:
+        return web.json_response({"packagePowerWatts": 1, "ts": clock.now_s - late_s})
+
+    server.telemetry["a"] = tell
+    for rounds in (1, 2, 3):
+        clock.now_s = NOW
+        measured_at_s = by_http(server, ["a"], clock=clock, rounds=rounds).readings["a"].measured_at_s
+        assert measured_at_s == NOW + 60 * (rounds - 1) - late_s
 
 
 def test_a_node_name_cannot_change_the_path() -> None:

@@ -14,8 +14,8 @@ from joulie.control.plan import Plan
 from joulie.model.names import COOLING_ZONE_LABEL, RACK_LABEL
 from joulie.model.snapshot import Node
 from joulie.sources.collector import TelemetryCollector
-from tests.core.building import ALL_PERFORMANCE, known_node, machine, plan, power_of, snapshot, status_of
-from tests.prometheus_server import PrometheusServer
+from tests.support.prometheus_server import PrometheusServer
+from tests.support.small_clusters import ALL_PERFORMANCE, known_node, machine, plan, power_of, snapshot, status_of
 
 from .loopback import serving, settings
 
@@ -61,9 +61,9 @@ class Scene:
         ]
 
     async def tick(self) -> Plan:
-        told = await self.collector.refresh(
-            [(node.name, machine(node).max_w) for node in self.nodes], ["north", "south"], ["r1", "r2"]
-        )
+        maxima = [(node.name, machine(node).max_w) for node in self.nodes]
+        self.collector.set_scope(maxima, ["north", "south"], ["r1", "r2"])
+        told = await self.collector.read_once()
         decided = plan(snapshot(self.nodes, telemetry=told), {**ENV, **ALL_PERFORMANCE}, now_s=time.time())
         self.collector.record(decided.twins, decided.twins.now_s)
         self.messages += self.collector.take_messages()
@@ -191,7 +191,7 @@ def test_a_sensor_that_lies_falls_to_the_next_tier_and_is_named(
         assert _tiers(await scene.tick()) == ["static", "kepler", "kepler"], "not too old yet"
         await scene.until_tiers("static", "kepler", "static")
         assert MAX_AGE_S - 1 < time.time() - frozen_at_s < MAX_AGE_S + 5
-        assert "measured power of c has no fresh sample any more: not believed" in scene.messages
+        assert "measured power of c has no fresh sample any more: rejected" in scene.messages
 
     play(start_prometheus, act)
 

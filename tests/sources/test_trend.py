@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from joulie.physics.power import power_trend_w_per_min
 from joulie.sources.trend import TrendWindows
-from tests.core.building import NOW
+from tests.support.small_clusters import NOW
 
 
 def feed(windows: TrendWindows, *samples: tuple[float, float], node: str = "a", source: str = "kepler") -> None:

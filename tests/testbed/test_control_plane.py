@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from joulie.cluster.crds import KINDS
+from joulie.cluster.crds.definitions import KINDS
 from testbed.api import ApiError
 from testbed.build import KUBERNETES_VERSION
 from testbed.control_plane import ControlPlane
@@ -93,6 +93,8 @@ def test_kubectl_shows_the_printer_columns(fresh_cluster: ControlPlane, kubectl:
     spec: dict[str, Any] = {}
     if kind.kind == "TelemetryProfile":
         spec = {"spec": {"target": {"scope": "cluster"}}}
+    elif kind.kind == "PowerBudget":
+        spec = {"spec": {"watts": 12_000}}
     elif kind.kind != "NodeHardware":
         spec = {"spec": {"nodeName": "node-1", "profile": "eco"}}
     fresh_cluster.apply(

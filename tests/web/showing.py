@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession
 from playwright.async_api import BrowserContext, Page, expect
 
-from joulie.serving import serve
+from joulie.serving import HttpServer, serve
 from joulie.settings import OperatorSettings, load
 from joulie.web.dashboard import Dashboard
-from tests.browser import Stage
+from tests.support.browser import Stage
 from tests.web.world import World
 
 PATIENT_MS = 10_000
@@ -39,7 +39,7 @@ class Shown:
     asked: list[str] = field(default_factory=list)  # addresses of requests
 
     async def api(self, path: str) -> Any:
-        """The same question, asked by somebody else."""
+        """The same question, asked by another viewer."""
         async with ClientSession() as session, session.get(f"{self.address}/api/v1/{path}") as answer:
             assert answer.status == 200, await answer.text()
             return await answer.json()
@@ -48,7 +48,7 @@ class Shown:
         return (await self.page.locator(selector).first.inner_text()).strip()
 
     def check(self) -> None:
-        """Nothing went wrong, and nobody else was asked for anything."""
+        """Nothing went wrong, and no other server was asked for anything."""
         assert self.complaints == []
         assert {urlsplit(url).netloc for url in self.asked} <= {urlsplit(self.address).netloc}
 
@@ -56,8 +56,10 @@ class Shown:
 @asynccontextmanager
 async def served(world: World, port: int = 0, **more: Any) -> AsyncIterator[tuple[str, Dashboard]]:
     """The dashboard of a world, at an address."""
-    dashboard = Dashboard(world.read, world.facts, load(OperatorSettings, {}), world.clock, **more)
-    runner = await serve(f"127.0.0.1:{port}", lambda: b"", lambda: None, lambda: None, dashboard.routes())
+    dashboard = Dashboard(
+        world.read, world.facts, load(OperatorSettings, {}), world.clock, budgets=world.budgets.values, **more
+    )
+    runner = await serve(f"127.0.0.1:{port}", lambda: [b""], lambda: None, lambda: None, dashboard.routes())
     looking = asyncio.create_task(dashboard.run())
     try:
         yield address_of(runner), dashboard
@@ -67,7 +69,7 @@ async def served(world: World, port: int = 0, **more: Any) -> AsyncIterator[tupl
         await runner.cleanup()
 
 
-def address_of(runner: web.AppRunner) -> str:
+def address_of(runner: HttpServer) -> str:
     host, port = runner.addresses[0][:2]
     return f"http://{host}:{port}"
 

@@ -11,7 +11,7 @@ from aiohttp import ClientSession
 from msgspec.structs import replace
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.control.placement import score_pod, score_table
+from joulie.control.placement.score_table import score_pod, score_table
 from joulie.model.snapshot import Pin, Pod
 from joulie.settings import ExtenderSettings, load
 from joulie.web.guarding import host_name, is_known
@@ -81,7 +81,7 @@ def test_files_are_sent_once_and_no_path_leads_outside() -> None:
     asking(World(3, NOW_S), scenario)
 
 
-def test_a_name_that_nobody_gave_it_is_refused() -> None:
+def test_a_name_that_it_was_not_given_is_refused() -> None:
     async def scenario(session: ClientSession, address: str) -> None:
         async with session.get(f"{address}/api/v1/cluster", headers={"Host": "evil.example.com"}) as answer:
             assert answer.status == 421

@@ -1,4 +1,4 @@
-"""Light and dark, wide and narrow, with a mouse or a keyboard, seen or read aloud: the page serves everybody."""
+"""Light and dark, wide and narrow, with a mouse or a keyboard, seen or read aloud: the page serves all users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from playwright.async_api import Page, expect
 
 from joulie.model.snapshot import Pin, Pod
-from tests.browser import Stage, in_browser
+from tests.support.browser import Stage, in_browser
 from tests.web.showing import served, shown
 from tests.web.world import World
 
@@ -23,11 +23,12 @@ PHONE = {"width": 360, "height": 740}
 def eventful(nodes: int = 40) -> World:
     """A world with one of everything."""
     world = World(nodes, NOW_S)
-    world.blocked.add("node-03")
+    world.blocked.add("node-04")
     world.silent["node-07"] = NOW_S - 900
     world.state["node-05"] = "draining"
     world.pins["hold"] = Pin("hold", "node-03", "eco", created_at_s=NOW_S)
     world.pods["ml/train-0"] = Pod("ml", "train-0", "", "performance", 16.0, 4.0)
+    world.limit("racks", 20_000.0, windows=[{"from": "17:00", "to": "21:00", "watts": 15_000}])
     world.step(10)
     return world
 

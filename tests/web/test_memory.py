@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from joulie.model.snapshot import Pin
-from joulie.overview.findings import Limits
+from joulie.overview.findings import FindingThresholds
 from joulie.overview.summary import Facts
 from joulie.settings import DecisionSettings, load
 from joulie.web.changes import KEPT_S, LASTING_S, MOST, Change, ChangeLog
@@ -17,11 +17,11 @@ NOW_S = 1_793_534_400.0
 
 
 class Looking:
-    """Somebody who looks at a world again and again."""
+    """A viewer that looks at a world again and again."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.scene = Scene(load(DecisionSettings, {}).plan, Limits())
+        self.scene = Scene(load(DecisionSettings, {}).plan, FindingThresholds())
         self.history, self.log = History(), ChangeLog()
         self.look()
 
@@ -73,21 +73,21 @@ def test_changes_of_state_pins_attention_and_leader_are_told() -> None:
     assert looking.look() == []
     world.turn("node-02", "draining")
     world.pins["p"] = Pin("p", "node-04", "eco")
-    world.blocked.add("node-05")
-    world.write_twin("node-05", 5)
+    world.blocked.add("node-07")
+    world.write_twin("node-07", 7)
     told = looking.look()
     world.step(LASTING_S, share=0.0)
     told += looking.look(replace(world.facts(), leader="operator-2"))
     assert [(one.kind, one.node) for one in told] == [
         ("state", "node-02"),
         ("pin", "node-04"),
-        ("attention", "node-05"),
+        ("attention", "node-07"),
         ("leader", ""),
     ]
     assert (told[0].before, told[0].after, told[0].text) == ("eco", "draining", "why node-02")
     world.pins.clear()
     world.blocked.clear()
-    world.write_twin("node-05", 5)
+    world.write_twin("node-07", 7)
     ended = looking.look(replace(world.facts(), leader="operator-2"))
     assert ended[0].text == "no longer pinned to eco"
     assert ended[1].good is True
@@ -115,11 +115,11 @@ def test_what_grows_older_is_not_news() -> None:
 
 def test_what_needed_attention_for_a_moment_is_no_news() -> None:
     looking = Looking(World(3, NOW_S))
-    looking.world.blocked.add("node-01")
-    looking.world.write_twin("node-01", 1)
+    looking.world.blocked.add("node-02")
+    looking.world.write_twin("node-02", 2)
     assert looking.look() == []
     looking.world.blocked.clear()
-    looking.world.write_twin("node-01", 1)
+    looking.world.write_twin("node-02", 2)
     assert looking.look() == []
 
 

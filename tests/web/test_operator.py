@@ -12,23 +12,24 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from aiohttp import ClientError, ClientSession
 from playwright.async_api import expect
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.cli.operator_dashboard import beside
-from joulie.cluster.lease import LeaseTimes
-from joulie.cluster.memory import MemoryCluster, MemoryServer
-from joulie.cluster.port import NODE_POWER_PROFILES, NODES
+from joulie.cli.serve.operator_dashboard import dashboard_for
+from joulie.cluster.lease.election import LeaseTimes
+from joulie.cluster.memory.cluster import MemoryCluster, MemoryServer
+from joulie.cluster.port import NODE_POWER_PROFILES, NODES, POWER_BUDGETS
 from joulie.control.policies.static_partition import StaticPartition
-from joulie.operator.loop import Brain
-from joulie.operator.process import Place, run
+from joulie.operator.loop import DecisionModels
+from joulie.operator.process import Candidate, run
 from joulie.physics.cooling import LinearCoolingModel
 from joulie.settings import OperatorSettings, load
 from testbed.processes import free_port
-from tests.browser import Stage, in_browser
-from tests.operator_shell.objects import node
+from tests.operator.objects import node
+from tests.support.browser import Stage, in_browser
 from tests.web.showing import Shown, shown, tell
 
 if TYPE_CHECKING:
@@ -43,16 +44,16 @@ async def operating(server: MemoryServer, **env: str) -> AsyncIterator[str]:
     """The address of a running operator with its dashboard."""
     address = f"127.0.0.1:{free_port()}"
     settings = load(OperatorSettings, {"METRICS_ADDR": address, "CLUSTER_NAME": "in memory", **env})
-    brain = Brain(StaticPartition(), LinearCoolingModel(settings.decision.twin), Catalogue())
+    models = DecisionModels(StaticPartition(), LinearCoolingModel(settings.decision.twin), Catalogue())
     stop = asyncio.Event()
     process = asyncio.create_task(
         run(
             MemoryCluster(server),
             MemoryCluster(server),
             settings,
-            brain,
-            Place("operator-1", "joulie-system", QUICK),
-            attach=beside(settings, brain, "operator-1"),
+            models,
+            Candidate("operator-1", "joulie-system", QUICK),
+            attach=dashboard_for(settings, models, "operator-1"),
             stop=stop,
         )
     )
@@ -115,6 +116,32 @@ async def test_a_pin_is_seen_before_the_next_decision_and_then_taken(stage: Stag
         await expect(page.locator(".changes")).to_contain_text("pinned to eco by NodePowerProfile/hold")
         metrics = await page.request.get(f"{address}/metrics")
         assert metrics.ok
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+@in_browser
+async def test_a_cut_is_seen_on_the_operators_page_and_then_answered(stage: Stage) -> None:
+    server = MemoryServer()
+    for number in range(6):
+        server.put(NODES, node(f"node-{number}"), "")
+    async with operating(server, RECONCILE_INTERVAL="2s") as address, shown(stage, address) as here:
+        cluster = MemoryCluster(server)
+        await cluster.create(POWER_BUDGETS, {"metadata": {"name": "feed"}, "spec": {"watts": 90_000}})
+        group = here.page.locator("[data-group=feed]")
+        await expect(group.locator("[data-part=limit]")).to_have_text("90 kW")
+        await expect(group.locator(".group-state")).not_to_have_text("unseen", timeout=30_000)
+        began_s = time.monotonic()
+        await cluster.patch(POWER_BUDGETS, "feed", {"spec": {"watts": 63_000}})
+        await expect(group.locator("[data-part=limit]")).to_contain_text("63 kW")
+        seconds = time.monotonic() - began_s
+        tell(f"a cut of 30 % was seen on the page after {seconds:.2f} s")
+        assert seconds < 5 * FELT_S
+        await expect(group.locator("[data-part=limit]")).to_have_text("63 kW", timeout=30_000)
+        status = msgspec.json.decode(await cluster.get(POWER_BUDGETS, "feed"))["status"]["groups"][0]
+        api = await here.api("budgets")
+        shown_group = api["budgets"][0]["groups"][0]
+        assert (shown_group["limitW"], shown_group["floorW"]) == (status["limitWatts"], status["floorWatts"])
 
 
 UNREACHABLE = """

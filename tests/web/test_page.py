@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from joulie.model.names import CPU_MODEL_LABEL
 from joulie.model.snapshot import Pin, Pod
-from tests.browser import Stage, in_browser
+from tests.support.browser import Stage, in_browser
 from tests.web.showing import Shown, served, shown, tell
 from tests.web.world import World
 
@@ -32,7 +32,7 @@ def watts(value: float) -> str:
 async def test_the_numbers_on_the_page_are_those_of_the_api(stage: Stage) -> None:
     world = World(40, NOW_S)
     world.facts_now = replace(world.facts_now, budget_w=80_000.0)
-    world.blocked.add("node-03")
+    world.blocked.add("node-04")
     world.step(10)
     async with served(world) as (address, _), shown(stage, address) as here:
         api = await here.api("cluster")
@@ -132,9 +132,9 @@ async def test_what_changes_is_told(stage: Stage) -> None:
 async def test_a_cluster_without_managed_nodes_says_how_to_begin(stage: Stage) -> None:
     world = World(0, NOW_S)
     async with served(world) as (address, _), shown(stage, address) as here:
-        await expect(here.page.locator(".nobody")).to_contain_text("kubectl label node NODE joulie.io/managed=true")
+        await expect(here.page.locator(".no-nodes")).to_contain_text("kubectl label node NODE joulie.io/managed=true")
         world.add_node("node-a", "rack-0")
-        await expect(here.page.locator(".nobody")).to_be_hidden()
+        await expect(here.page.locator(".no-nodes")).to_be_hidden()
         await expect(here.page.locator(".rack")).to_have_count(1)
         world.add_node("node-b", "rack-1")
         await expect(here.page.locator(".rack")).to_have_count(2)
@@ -143,7 +143,7 @@ async def test_a_cluster_without_managed_nodes_says_how_to_begin(stage: Stage) -
 
 
 @in_browser
-async def test_nothing_is_said_of_power_before_anybody_told(stage: Stage) -> None:
+async def test_nothing_is_said_of_power_before_it_was_reported(stage: Stage) -> None:
     world = World(3, NOW_S)
     world.twins.clear()
     async with served(world) as (address, _), shown(stage, address) as here:
@@ -273,5 +273,5 @@ async def test_the_page_finds_its_way_back_after_the_server_restarted(stage: Sta
             await expect(here.page.locator("#live")).to_have_attribute("data-live", "true")
             await expect(here.page.locator("[data-state=draining]")).to_have_text("1 draining")
     finally:
-        here.complaints.clear()  # the browser says that nobody answered
+        here.complaints.clear()  # the browser reports that there was no answer
         await session.__aexit__(None, None, None)

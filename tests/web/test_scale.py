@@ -15,7 +15,7 @@ import pytest
 from aiohttp import ClientSession, ClientTimeout
 from playwright.async_api import expect
 
-from tests.browser import Stage, in_browser
+from tests.support.browser import Stage, in_browser
 from tests.web.showing import shown, tell
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]

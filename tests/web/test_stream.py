@@ -1,4 +1,4 @@
-"""The stream: in order, each message encoded once, and whoever falls behind gets the latest state."""
+"""The stream: in order, each message encoded once, and a viewer that falls behind gets the latest state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import zlib
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -215,5 +216,36 @@ def test_a_viewer_that_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) 
             assert seen
             assert dashboard.feed.viewers == 0
             writer.close()
+
+    in_a_loop(scenario)
+
+
+def test_two_hundred_viewers_that_do_not_read_keep_no_other_from_watching() -> None:
+    """A small cluster's news fit into the kernel's memory for long, so they look like any other viewer."""
+
+    async def scenario() -> None:
+        world = World(5, NOW_S)
+        async with served(world) as (address, dashboard), AsyncExitStack() as ends:
+            host, _, port = address.removeprefix("http://").rpartition(":")
+
+            async def viewer() -> asyncio.StreamReader:
+                reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+                ends.callback(writer.close)
+                writer.write(b"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                return reader
+
+            for _ in range(200):
+                await viewer()
+            async with asyncio.timeout(30):
+                while dashboard.feed.viewers < stream.MAX_VIEWERS:
+                    await asyncio.sleep(0.01)
+                reads = await viewer()
+                await reads.readuntil(b"event: full")
+                dashboard.feed.publish({"cluster": {"news": "fresh"}})
+                while b"fresh" not in await reads.read(1000):
+                    pass
+            assert dashboard.feed.viewers == stream.MAX_VIEWERS
+            async with ClientSession() as session, session.get(f"{address}/api/v1/cluster") as answer:
+                assert answer.status == 200
 
     in_a_loop(scenario)

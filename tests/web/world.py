@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
 import msgspec
 
-from joulie.model.api import NodeTwin
+from joulie.model.api import NodeTwin, PowerBudget
 from joulie.model.names import (
     COOLING_ZONE_LABEL,
     CPU_MODEL_LABEL,
@@ -35,6 +36,7 @@ class World:
         self.twins: dict[str, NodeTwin] = {}
         self.pods: dict[str, Pod] = {}
         self.pins: dict[str, Pin] = {}
+        self.budgets: dict[str, PowerBudget] = {}
         self.load: dict[str, float] = {}
         self.state: dict[str, str] = {}
         self.blocked: set[str] = set()
@@ -101,6 +103,37 @@ class World:
         }
         body = {"metadata": {"name": name}, "spec": spec, "status": status}
         self.twins[name] = msgspec.convert(body, NodeTwin)
+
+    def limit(self, name: str, watts: float, *, seen: bool = True, **more: Any) -> None:
+        """A budget for each rack, as a person writes it; `seen`: with what an operator would say of it."""
+        before = self.budgets.get(name)
+        generation = 1 if before is None else (before.metadata.generation or 0) + 1
+        status = msgspec.to_builtins(before.status) if before is not None and before.status is not None else {}
+        if seen:
+            own_w = {each["value"]: each["watts"] for each in more.get("groups", ())}
+            status |= {"observedGeneration": generation, "groups": self._groups(watts, own_w)}
+        spec = {"watts": watts, "groupBy": RACK_LABEL, **more}
+        body = {"metadata": {"name": name, "generation": generation}, "spec": spec, "status": status}
+        self.budgets[name] = msgspec.convert(body, PowerBudget)
+
+    def _groups(self, watts: float, own_w: Mapping[str, float]) -> list[dict[str, Any]]:
+        racks: dict[str, list[str]] = {}
+        for name, node in self.nodes.items():
+            racks.setdefault(node.labels[RACK_LABEL], []).append(name)
+        return [
+            {
+                "value": rack,
+                "nodes": len(names),
+                "limitWatts": limit_w,
+                "allocatedWatts": round(0.97 * limit_w, 1),
+                "measuredWatts": round(0.6 * limit_w + 11.5 * len(names), 1),
+                "floorWatts": round(0.3 * watts, 1),
+                "state": "within",
+                "reason": "set by its spec",
+            }
+            for rack, names in sorted(racks.items())
+            for limit_w in (own_w.get(rack, watts),)
+        ]
 
     def step(self, seconds: float, share: float = 1.0) -> None:
         """Time passes: loads wander, and this share of the twins is written again."""

@@ -1,16 +1,18 @@
-"""The agent's metrics (SPEC 7). A node's series are rendered when it ticks, so a scrape of thousands only joins."""
+"""The agent's metrics. A node's series are rendered when it ticks, so a scrape of thousands only joins."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from joulie.agent.dvfs_loop import DvfsView
+from joulie.agent import gpu_pods
+from joulie.agent.budget.contact import BudgetContact
+from joulie.agent.enforcement.dvfs_loop import DvfsView
 from joulie.agent.node import NodeAgent
 from joulie.agent.pool import Pool
-from joulie.agent.reporting import Reporter
-from joulie.cluster.observer import ContactClock
+from joulie.agent.reporting.reporter import Reporter
+from joulie.cluster.watch.observer import ContactClock
 from joulie.metrics import Described, escaped, head
 
 _MODES = ("none", "rapl", "dvfs")
@@ -18,7 +20,7 @@ _ACTIONS = ("throttle_up", "throttle_down")
 
 
 class _Family(NamedTuple):
-    """One metric: how it is called, and the series that a node adds to it."""
+    """One metric: its name, and the series that a node adds to it."""
 
     name: str
     type: str
@@ -30,10 +32,19 @@ class _Family(NamedTuple):
 class AgentMetrics:
     """What Prometheus scrapes from the agent."""
 
-    def __init__(self, pool: Pool, reporter: Reporter, contact: ContactClock) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        reporter: Reporter,
+        contact: ContactClock,
+        budget: BudgetContact,
+        holders: gpu_pods.GpuPods,
+    ) -> None:
         self._pool = pool
+        self._holders = holders
         self._reporter = reporter
         self._contact = contact
+        self._budget = budget
         self._relists = 0
         self._watch_errors = 0
 
@@ -43,14 +54,14 @@ class AgentMetrics:
     def count_watch_error(self, _kind: str) -> None:
         self._watch_errors += 1
 
-    def page(self) -> bytes:
-        """The text that a scrape gets."""
+    def pieces(self) -> Iterator[bytes]:
+        """The text that a scrape gets, a family at a time."""
         rendered = [node.series for node in self._pool.nodes.values() if node.series]
-        parts = [self._own()]
+        yield self._own().encode()
         for number, family in enumerate(_FAMILIES):
-            parts.append(head(family.name, family.type, family.help))
-            parts += [series[number] for series in rendered]
-        return "".join(parts).encode()
+            series = "".join([series[number] for series in rendered])
+            yield f"{head(family.name, family.type, family.help)}{series}".encode()
+        yield self._holders.text().encode()
 
     def _own(self) -> str:
         age_s = self._contact.age_s()
@@ -60,6 +71,7 @@ class AgentMetrics:
             self._reporter.failures,
             self._relists,
             self._watch_errors,
+            self._budget.renewal_age_s,
         )
         whole = (
             f"{head(name, kind, meaning)}{name} {_number(value)}\n"
@@ -75,7 +87,8 @@ class AgentMetrics:
 
 def described() -> list[Described]:
     """Every metric, for the reference."""
-    return [*_OWN, *(Described(family.name, family.type, family.help, family.labels) for family in _FAMILIES)]
+    per_node = (Described(family.name, family.type, family.help, family.labels) for family in _FAMILIES)
+    return [*_OWN, *per_node, gpu_pods.UP, gpu_pods.INFO]
 
 
 def render(node: NodeAgent) -> tuple[str, ...]:
@@ -116,7 +129,7 @@ def _mode(node: NodeAgent) -> str:
 
 
 def _dvfs(value: Callable[[DvfsView], float | None]) -> Callable[[NodeAgent], float | None]:
-    """Only while the loop acts: a value that nobody follows any more would mislead."""
+    """Only while the loop acts: a stale value would mislead."""
     return lambda node: value(node.control.dvfs) if node.control and node.control.cpu_mode == "dvfs" else None
 
 
@@ -138,8 +151,10 @@ def _policy_cap(node: NodeAgent) -> Iterable[tuple[str, float | None]]:
 
 def _caps(node: NodeAgent, *, enforced: bool) -> Iterable[tuple[str, float | None]]:
     for device, outcome in (("cpu", node.enforced.cpu), ("gpu", node.enforced.gpu)):
-        if not enforced or outcome.result == "applied":
+        if not enforced:
             yield f'device="{device}"', outcome.cap_w
+        elif outcome.result == "applied":
+            yield f'device="{device}"', outcome.held_w
 
 
 def _missing(node: NodeAgent) -> Iterable[tuple[str, float]]:
@@ -148,7 +163,7 @@ def _missing(node: NodeAgent) -> Iterable[tuple[str, float]]:
     if target is None:
         return
     for device, cap_w, cap_pct, outcome in (
-        ("cpu", target.cpu_w, target.cpu_pct, node.enforced.cpu),
+        ("cpu", target.cpu_w_each, target.cpu_pct, node.enforced.cpu),
         ("gpu", target.gpu_w_each, target.gpu_pct, node.enforced.gpu),
     ):
         if cap_w is not None or (cap_pct is not None and cap_pct < 100):
@@ -162,32 +177,44 @@ def _results(node: NodeAgent) -> Iterable[tuple[str, float]]:
 
 _OWN: tuple[Described, ...] = (
     Described("joulie_agent_nodes", "gauge", "Nodes that this agent looks after.", ()),
-    Described("joulie_agent_contact_age_seconds", "gauge", "Time since the API server last spoke.", ()),
-    Described("joulie_agent_write_errors_total", "counter", "Reports that were not taken, all tried again.", ()),
-    Described("joulie_agent_relists_total", "counter", "Gaps in what was seen, all closed.", ()),
-    Described("joulie_agent_watch_errors_total", "counter", "Faults of watches, survived.", ()),
+    Described("joulie_agent_contact_age_seconds", "gauge", "Time since the last contact with the API server.", ()),
+    Described("joulie_agent_write_errors_total", "counter", "Failed writes of reports; each is retried.", ()),
+    Described("joulie_agent_relists_total", "counter", "Relists after a gap in a watch.", ()),
+    Described("joulie_agent_watch_errors_total", "counter", "Watch errors that were recovered from.", ()),
+    Described(
+        "joulie_agent_budget_renewal_age_seconds",
+        "gauge",
+        "Time since the last renewal by the operator's budget loop; infinite before the first one.",
+        (),
+    ),
     Described("joulie_agent_api_writes_total", "counter", "Writes to the API server.", ("verb", "resource")),
 )
 _FAMILIES: tuple[_Family, ...] = (
     _many(
         "joulie_backend_mode",
         "gauge",
-        "1 for the way in which CPU caps are held.",
+        "1 for how CPU caps are held.",
         ("mode",),
         lambda node: ((f'mode="{mode}"', int(mode == _mode(node))) for mode in _MODES),
     ),
-    _many("joulie_policy_cap_watts", "gauge", "CPU cap that the policy asks for.", ("policy",), _policy_cap),
+    _many(
+        "joulie_policy_cap_watts",
+        "gauge",
+        "CPU cap that the policy asks for, all packages together.",
+        ("policy",),
+        _policy_cap,
+    ),
     _many(
         "joulie_rapl_energy_uj",
         "counter",
-        "Energy counter of a package zone; it starts again at its range.",
+        "Energy counter of a package zone; it wraps at its range.",
         ("zone",),
         lambda node: ((f'zone="{zone.zone}"', zone.energy_uj) for zone in node.zones),
     ),
     _many(
         "joulie_rapl_estimated_power_watts",
         "gauge",
-        "Power of a package zone since the last look.",
+        "Power of a package zone since the last reading.",
         ("zone",),
         lambda node: ((f'zone="{zone.zone}"', zone.power_w) for zone in node.zones),
     ),
@@ -253,14 +280,15 @@ _FAMILIES: tuple[_Family, ...] = (
     _many(
         "joulie_agent_enforced_cap_watts",
         "gauge",
-        "The same, read back from the device; absent where it is not in force.",
+        "Cap that the device holds, read back: all CPU packages, or the highest of the GPU boards; without a limit its"
+        " own maximum; absent where no target counts or where it is held by frequency and its watts are not known.",
         ("device",),
         lambda node: _caps(node, enforced=True),
     ),
     _many(
         "joulie_agent_control_result",
         "gauge",
-        "1 for what became of a cap.",
+        "1 for the result of a cap.",
         ("device", "result", "backend"),
         _results,
     ),
@@ -274,25 +302,55 @@ _FAMILIES: tuple[_Family, ...] = (
     _one(
         "joulie_agent_drift_corrections_total",
         "counter",
-        "Changes by somebody else that were put back.",
+        "Changes to caps from outside that were put back.",
         lambda node: node.control.corrections_total if node.control else 0,
     ),
     _one(
         "joulie_agent_journal_entries",
         "gauge",
-        "Values that are kept to be put back.",
+        "Values in the journal, waiting to be restored.",
         lambda node: len(node.journal.entries),
+    ),
+    _one(
+        "joulie_agent_unrestored",
+        "gauge",
+        "Values that hold a cap which is no longer wanted and could not be restored yet.",
+        lambda node: node.left,
+    ),
+    _one(
+        "joulie_agent_restore_failures_total",
+        "counter",
+        "Failed restores; each is retried.",
+        lambda node: node.restore_failures,
     ),
     _one(
         "joulie_agent_let_go",
         "gauge",
-        "1 while nothing is capped because nobody wants a cap, or because the lease ended.",
-        lambda node: int(node.verdict is not None and node.verdict.act == "restore"),
+        "1 while nothing is capped because there is no target, or because the lease ended.",
+        lambda node: int(node.verdict is not None and node.verdict.act == "restore" and not node.budget.holds),
+    ),
+    _one(
+        "joulie_agent_budget_held",
+        "gauge",
+        "1 while an order of a power budget holds the node: nothing but a newer one raises its caps.",
+        lambda node: int(node.budget.holds),
+    ),
+    _one(
+        "joulie_agent_budget_order",
+        "gauge",
+        "Number of the budget order that the node follows; absent without one.",
+        lambda node: node.budget.order,
+    ),
+    _one(
+        "joulie_agent_budget_in_contact",
+        "gauge",
+        "1 while the operator's budget loop is in contact; otherwise failsafe caps hold. Absent without an order.",
+        lambda node: int(node.in_contact) if node.budget.holds else None,
     ),
     _one(
         "joulie_agent_last_tick_timestamp_seconds",
         "gauge",
-        "When the node was last looked at.",
+        "When the node was last checked.",
         lambda node: node.last_tick_at_s,
     ),
 )

@@ -1,7 +1,8 @@
-"""The models that Joulie ships with (SPEC section 9).
+"""The models that Joulie ships with.
 
-Limits are the vendors' published ones. Curves are SPECpower_ssj2008 results of two-socket servers, quoted as published
-by SPEC (fair use: with their source, and no SPEC metric derived from them).
+Limits are the vendors' published ones; the lowest limits of NVIDIA's boards are those that its tools report. Curves are
+SPECpower_ssj2008 results of two-socket servers, quoted as published (fair use: with
+their source, and no metric of the benchmark derived from them).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from joulie.catalogue.entries import CpuModel, GpuModel
 
 _AMD = "AMD product specification"
+_LOWEST = "lowest limit as nvidia-smi reports it"
 _SPEC = f"{_AMD}; curve: SPECpower_ssj2008 published result, two sockets"
 
 CPUS: tuple[CpuModel, ...] = (
@@ -30,11 +32,15 @@ CPUS: tuple[CpuModel, ...] = (
 )  # fmt: skip
 
 GPUS: tuple[GpuModel, ...] = (
-    GpuModel("H100 NVL", "nvidia", 400, "official", "NVIDIA H100 NVL product brief", 200),
+    GpuModel("H100 NVL", "nvidia", 400, "official", f"NVIDIA H100 NVL product brief; {_LOWEST}", 200),
     GpuModel(
-        "H100 SXM", "nvidia", 700, "official", "NVIDIA H100 data sheet", 350, ("H100 SXM5", "H100 80GB HBM3")
+        "H100 SXM", "nvidia", 700, "official", f"NVIDIA H100 data sheet; {_LOWEST}", 200,
+        ("H100 SXM5", "H100 80GB HBM3"),
     ),
-    GpuModel("L40S", "nvidia", 350, "official", "NVIDIA L40S data sheet", 200),
+    GpuModel("A100 PCIe 40GB", "nvidia", 250, "official", f"NVIDIA A100 data sheet; {_LOWEST}", 100),
+    GpuModel("A100 PCIe", "nvidia", 300, "official", f"NVIDIA A100 data sheet; {_LOWEST}", 100),
+    GpuModel("A100 SXM", "nvidia", 400, "official", f"NVIDIA A100 data sheet; {_LOWEST}", 100, ("A100 SXM4", "A100")),
+    GpuModel("L40S", "nvidia", 350, "official", f"NVIDIA L40S data sheet; {_LOWEST}", 100),
     GpuModel("MI300X", "amd", 750, "official", "AMD Instinct MI300X data sheet", 350),
     GpuModel("Radeon PRO W7900", "amd", 295, "official", "AMD Radeon PRO W7900 data sheet", 200, ("W7900",)),
 )  # fmt: skip

@@ -54,7 +54,7 @@ class GpuModel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def words(name: str) -> tuple[str, ...]:
-    """`NVIDIA-H100-80GB-HBM3` → nvidia h100 80gb hbm3: what is left of a name whoever wrote it."""
+    """`NVIDIA-H100-80GB-HBM3` → nvidia h100 80gb hbm3: what is common to all spellings of a name."""
     return tuple(_WORD.findall(name.lower()))
 
 

@@ -75,6 +75,6 @@ def _unique(entries: Iterable[Any], origin: str) -> tuple[Any, ...]:
     seen: dict[str, Any] = {}
     for entry in entries:
         if entry.name in seen:
-            raise InputError(f"{origin}: {entry.name} is there twice")
+            raise InputError(f"{origin}: {entry.name} appears twice")
         seen[entry.name] = entry
     return tuple(seen.values())

@@ -1,4 +1,4 @@
-"""A connection to a live cluster for as long as one command lasts, and its faults as one line with a next step."""
+"""A connection to a live cluster for the duration of one command; errors become one line with a next step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import TypeVar
 import click
 from msgspec import Raw
 
-from joulie.cluster.credentials import Credentials, find_credentials
-from joulie.cluster.kubernetes import LIST_TIMEOUT_S, PAGE_SIZE, KubernetesCluster, read_page
-from joulie.cluster.list_watch import GONE
+from joulie.cluster.api.cluster import LIST_TIMEOUT_S, PAGE_SIZE, KubernetesCluster, read_page
+from joulie.cluster.api.credentials import Credentials, find_credentials
+from joulie.cluster.api.transport import Transport
 from joulie.cluster.port import ClusterError, NotFoundError, Resource
-from joulie.cluster.transport import Transport
+from joulie.cluster.watch.list_watch import GONE
 from joulie.errors import InputError, JoulieError
+from joulie.model.names import CLI_MANAGER
 
 T = TypeVar("T")
 
@@ -25,18 +26,18 @@ UNAUTHORIZED, FORBIDDEN = 401, 403
 _DENIED = re.compile(r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(.*)')
 
 
-class Connection:
-    """Who we are on which cluster: `cluster` for single objects, `list_all` for many, `call` for everything else."""
+class ClusterConnection:
+    """An authenticated connection: `cluster` for single objects, `list_all` for many, `call` for any other path."""
 
     def __init__(self, credentials: Credentials, *, timeout_s: float = 10.0) -> None:
         self.credentials = credentials
-        self.cluster = KubernetesCluster(credentials, timeout_s=timeout_s, connections=32)
+        self.cluster = KubernetesCluster(credentials, field_manager=CLI_MANAGER, timeout_s=timeout_s, connections=32)
         self.transport = Transport(credentials, timeout_s=timeout_s, connections=32)
 
     async def list_all(
         self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = ""
     ) -> Sequence[Raw]:
-        """All objects, page by page, each still encoded; once more from the start where paging took too long."""
+        """All objects, still encoded, fetched page by page; starts over once if the paging token expires."""
         try:
             return await self._pages(resource, namespace, labels, fields)
         except ClusterError as error:
@@ -45,14 +46,14 @@ class Connection:
         return await self._pages(resource, namespace, labels, fields)
 
     async def list_if_served(self, resource: Resource) -> Sequence[Raw] | None:
-        """None where the API server does not know the kind."""
+        """None if the API server does not know the kind."""
         try:
             return await self.list_all(resource)
         except NotFoundError:
             return None
 
     async def call(self, path: str) -> bytes:
-        """GET of any path."""
+        """GETs any path."""
         return await self.transport.call("GET", path)
 
     async def close(self) -> None:
@@ -69,7 +70,7 @@ class Connection:
             try:
                 page = read_page(data)
             except ValueError as error:
-                raise ClusterError(f"GET {path}: the answer is no list: {error}") from None
+                raise ClusterError(f"GET {path}: the response is not a list: {error}") from None
             found += page.items
             if not page.continue_token:
                 return found
@@ -77,13 +78,13 @@ class Connection:
 
 
 def on_connection(
-    kubeconfig: str, context: str, work: Callable[[Connection], Awaitable[T]], *, timeout_s: float = 10.0
+    kubeconfig: str, context: str, work: Callable[[ClusterConnection], Awaitable[T]], *, timeout_s: float = 10.0
 ) -> T:
-    """What the work returns; every fault of the cluster as one line with what to do about it."""
+    """Returns what the work returns; any cluster error becomes one line that says what to do about it."""
     credentials = credentials_or_files(kubeconfig, context)
 
     async def connected() -> T:
-        connection = Connection(credentials, timeout_s=timeout_s)
+        connection = ClusterConnection(credentials, timeout_s=timeout_s)
         try:
             return await work(connection)
         finally:
@@ -96,7 +97,7 @@ def on_connection(
 
 
 def credentials_or_files(kubeconfig: str, context: str) -> Credentials:
-    """As kubectl finds them; where there are none, it is said that files do as well."""
+    """The credentials that kubectl would use; the error without any mentions that files work too."""
     try:
         return find_credentials(os.environ, kubeconfig=kubeconfig, context=context, home=_home())
     except InputError as error:
@@ -106,41 +107,43 @@ def credentials_or_files(kubeconfig: str, context: str) -> Credentials:
 
 
 def files_work_too() -> str:
-    """How to give objects without a cluster, with the command that was typed."""
+    """How to pass objects without a cluster, using the command that was typed."""
     context = click.get_current_context(silent=True)
     command = context.command_path if context else "joulie plan"
     if not context or not any(parameter.name == "filenames" for parameter in context.command.params):
         return "this command needs a live cluster"
     return (
-        f"files work too: kubectl get nodes,pods -A -o json | {command} -f -   (where Joulie is installed, get "
+        f"files work too: kubectl get nodes,pods -A -o json | {command} -f -   (if Joulie is installed, get "
         "nodes,pods,nodehardwares,nodetwins,nodepowerprofiles)"
     )
 
 
 def explained(error: ClusterError, credentials: Credentials) -> str:
-    """One line: what happened and what to do next."""
+    """One line that says what happened and what to do next."""
     if error.status == UNAUTHORIZED:
-        return f"{credentials.url} does not accept the credentials of {credentials.origin}: log in again, or --context"
+        return f"{credentials.url} rejects the credentials of {credentials.origin}: log in again, or use --context"
     if error.status == FORBIDDEN:
         return forbidden(str(error))
     if error.status == 0:
-        return f"{error}; is the cluster up, and is it the right one? ({credentials.origin}; another: --context NAME)"
+        return (
+            f"{error}; is the cluster up, and is it the right one? ({credentials.origin}; use another with --context)"
+        )
     return str(error)
 
 
-def forbidden(said: str) -> str:
-    """`not allowed to list pods …`, from the API server's sentence."""
-    match = _DENIED.search(said)
+def forbidden(message: str) -> str:
+    """`… is not allowed to list pods …`, taken from the API server's message."""
+    match = _DENIED.search(message)
     if match is None:
-        return f"{said}; ask an administrator for that right"
+        return f"{message}; ask an administrator for that permission"
     user, verb, resource, group, where = match.groups()
     full = f"{resource}.{group}" if group else resource
     return (
-        f"{user} is not allowed to {verb} {full}{where.rstrip('.')}: ask an administrator for that right "
+        f"{user} is not allowed to {verb} {full}{where.rstrip('.')}: ask an administrator for that permission "
         f"(to check: kubectl auth can-i {verb} {full} -A)"
     )
 
 
 def _home() -> Path | None:
-    """Of the environment alone, so that a command without one does not look into somebody's home."""
+    """From the environment only: without HOME, a command must not look up a home directory."""
     return Path(os.environ["HOME"]) if os.environ.get("HOME") else None

@@ -1,4 +1,4 @@
-"""A group of commands that knows their names and one line about each, and imports a command only when it runs."""
+"""A click group that knows each command's name and one-line description, and imports a command only when it runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+COMPLETION_VARIABLE = "_JOULIE_COMPLETE"
 
-class Listed(NamedTuple):
-    """A command that is not imported yet; its module holds it under the name `command`."""
+
+class LazyCommand(NamedTuple):
+    """A command that is not imported yet; its module defines it as `command`."""
 
     module: str
     section: str
@@ -19,9 +21,9 @@ class Listed(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """Help and completion come from the table alone, so both start at once."""
+    """Builds help and completion from the table alone, without importing any command."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Listed], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: Mapping[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
 
@@ -39,21 +41,21 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.table and not args[0].startswith("-"):
-            ctx.fail(f"there is no command {args[0]!r}{self._nearest(args[0])}")
+            ctx.fail(f"no such command {args[0]!r}{self._nearest(args[0])}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:
-            ctx.fail(f"say which: {' or '.join(self.table)}")
+            ctx.fail(f"missing subcommand: {' or '.join(self.table)}")
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Commands first: they are what a person looks for."""
+        """Lists the commands before the options: they are what people look for."""
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands under the headings of their sections, in the order of the table."""
+        """Groups the commands by section, in the order of the table."""
         widest = max(len(name) for name in self.table)
         for section in dict.fromkeys(listed.section for listed in self.table.values()):
             rows = [(name.ljust(widest), item.help) for name, item in self.table.items() if item.section == section]
@@ -69,4 +71,4 @@ class LazyGroup(click.Group):
         from difflib import get_close_matches
 
         close = get_close_matches(name, self.table, n=1)
-        return f"; did you mean {close[0]!r}?" if close else ": the commands are " + ", ".join(self.table)
+        return f"; did you mean {close[0]!r}?" if close else "; the commands are " + ", ".join(self.table)

@@ -1,4 +1,4 @@
-"""The entry point of `joulie` and `kubectl-joulie`: runs a command and turns whatever goes wrong into one line."""
+"""The entry point of `joulie` and `kubectl-joulie`: runs a command and reports any error as one line."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import click
 
-from joulie.cli.commands import COMPLETION_VARIABLE, root
-from joulie.cli.lines import one_line
-from joulie.errors import JoulieError
+from joulie.cli.commands import root
+from joulie.cli.lazy import COMPLETION_VARIABLE
+from joulie.errors import JoulieError, one_line
 
 DEBUG_VARIABLE = "JOULIE_DEBUG"
 KUBECTL_PLUGIN = "kubectl-joulie"
@@ -20,20 +20,20 @@ FAILED, WRONG_USAGE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command line and ends the process with its exit code."""
+    """Runs the command line and exits the process with its exit code."""
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """The exit code of one run. Nothing but `JOULIE_DEBUG=1` ever shows a traceback."""
-    _open_what_was_closed()
-    _write_what_the_terminal_can_show()
+    """Runs once and returns the exit code. A traceback is shown only with `JOULIE_DEBUG=1`."""
+    _reopen_closed_streams()
+    _replace_unencodable_characters()
     name = program_name(sys.argv[0])
     try:
         code = _complete(name) if COMPLETION_VARIABLE in os.environ else _command(name, arguments)
         sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
     except BrokenPipeError:
-        return _reader_left()
+        return _broken_pipe()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except click.UsageError as error:
@@ -44,15 +44,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except JoulieError as error:
         return _fail(error, str(error), error.exit_code)
     except OSError as error:
-        return _fail(error, f"cannot go on: {error}", FAILED)
-    except Exception as error:  # noqa: BLE001 - the last resort, so that nobody is ever shown a traceback
-        said = f"{type(error).__name__}: {error}"
-        return _fail(error, f"unexpected {said}; please report it with what {DEBUG_VARIABLE}=1 shows", FAILED)
+        return _fail(error, f"system error: {error}", FAILED)
+    except Exception as error:  # noqa: BLE001 - last resort: users never see a traceback
+        text = f"internal error: {type(error).__name__}: {error}"
+        return _fail(error, f"{text}; please report it with the output of {DEBUG_VARIABLE}=1", FAILED)
     return code
 
 
 def _command(name: str, arguments: Sequence[str] | None) -> int:
-    """Like click's own `main`, which handles pipes and interrupts in its own way."""
+    """Does what click's own `main` does, without its handling of pipes and interrupts."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
         with root.make_context(name, list(given)) as context:
@@ -63,22 +63,22 @@ def _command(name: str, arguments: Sequence[str] | None) -> int:
 
 
 def _complete(name: str) -> int:
-    """What the shell's completion script asks for."""
+    """Answers a request of the shell's completion script."""
     from click.shell_completion import shell_complete
 
     return shell_complete(root, {}, name, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
 
 
 def program_name(path: str) -> str:
-    """What the person typed: kubectl runs its plug-in `kubectl-joulie` for `kubectl joulie`."""
+    """The name that was typed: kubectl runs the plug-in `kubectl-joulie` for `kubectl joulie`."""
     return "kubectl joulie" if os.path.basename(path).startswith(KUBECTL_PLUGIN) else "joulie"  # noqa: PTH119
 
 
 def _usage(error: click.UsageError) -> str:
-    """What was wrong, as the first half of a line."""
-    said = error.format_message().rstrip(".")
-    said = said[:1].lower() + said[1:]
-    return said if said.endswith("?") else f"{said};"
+    """The message as the first half of a line."""
+    message = error.format_message().rstrip(".")
+    message = message[:1].lower() + message[1:]
+    return message if message.endswith("?") else f"{message};"
 
 
 def _fail(error: BaseException, message: str, code: int) -> int:
@@ -90,22 +90,22 @@ def _fail(error: BaseException, message: str, code: int) -> int:
     return code
 
 
-def _reader_left() -> int:
-    """Quietly, as any tool whose pipe is closed; Python must not complain about it when it ends, either."""
+def _broken_pipe() -> int:
+    """Exits quietly like other tools; without this, Python would complain about the closed pipe at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return PIPE_CLOSED
 
 
-def _open_what_was_closed() -> None:
-    """A process can be started without streams: then there is nothing to read, and what it writes goes nowhere."""
+def _reopen_closed_streams() -> None:
+    """A process can be started with closed streams; /dev/null then stands in for them."""
     for name, mode in (("stdin", "r"), ("stdout", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
-def _write_what_the_terminal_can_show() -> None:
-    """An arrow that a terminal's encoding lacks becomes a question mark instead of an error."""
+def _replace_unencodable_characters() -> None:
+    """Prints a question mark, instead of failing, where the terminal's encoding lacks a character."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and (stream.encoding or "").lower() not in ("utf-8", "utf8"):
             stream.reconfigure(errors="replace")

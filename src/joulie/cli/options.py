@@ -1,41 +1,42 @@
-"""Options that commands share, gathered into one argument each: where objects come from, how results are printed."""
+"""Options shared by commands, gathered into one argument each: where objects come from, and how results are printed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from joulie.cli.output import Format
     from joulie.model.selector import Selector
 
     ParamType = click.ParamType[Any]
 else:
     ParamType = click.ParamType  # generic only in newer versions
 
-Format = Literal["table", "json", "yaml"]
 Callback = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where the objects come from, at what time they are looked at, and what overrides the environment."""
+class ObjectSource:
+    """Where the objects come from, the time to decide at, and what overrides the environment."""
 
     filenames: tuple[str, ...]
     now_s: float
     policy: str | None = None
     selector: Selector | None = None
     ambient_c: float | None = None
-    kubeconfig: str = ""  # with the next: where a live cluster is, which is read where there are no files
+    kubeconfig: str = ""  # this and `context` select the live cluster, which is read if there are no files
     context: str = ""
+    now_is_given: bool = False  # by --now; no clock is read then
 
 
 class _Parsed(ParamType):
-    """A value that is parsed by the code that owns its form; a ValueError becomes a usage error."""
+    """A value parsed by the code that owns its format; a ValueError becomes a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -51,7 +52,7 @@ class _Parsed(ParamType):
 
 
 class _PolicyName(ParamType):
-    """The name of an installed policy. It is looked up when it is used, so that a plug-in is loaded at most once."""
+    """The name of an installed policy. It is looked up when used, so that a plug-in is loaded at most once."""
 
     name = "name"
 
@@ -74,7 +75,7 @@ def _selector(text: str) -> Selector:
 
 
 def _ambient(text: str) -> float:
-    """As `AMBIENT_TEMP_C`, which it overrides."""
+    """Parsed like `AMBIENT_TEMP_C`, which it overrides."""
     from dataclasses import fields
 
     from joulie.settings import TwinSettings
@@ -90,13 +91,13 @@ def _duration_s(text: str) -> float:
     return _as_setting(DURATION, text)
 
 
-def above_zero(most: float) -> ParamType:
-    """A finite number above 0 and at most this, as settings take it."""
+def above_zero(maximum: float) -> ParamType:
+    """A finite number above 0 and up to the maximum, parsed like a setting."""
 
     def parse(text: str) -> float:
         from joulie.settings.parsing import number
 
-        return _as_setting(number(0, most, above=True), text)
+        return _as_setting(number(0, maximum, above=True), text)
 
     return _Parsed("number", parse)
 
@@ -116,22 +117,22 @@ filename_option = click.option(
     type=click.Path(allow_dash=True),
     metavar="FILE",
     help="A file with Kubernetes objects (YAML, JSON, List), a folder of such files, or - for standard input; "
-    "may be given several times. Without it the live cluster is read, as kubectl finds it.",
+    "repeatable. Without it, Joulie reads the live cluster that kubectl would use.",
 )
 now_option = click.option(
     "--now",
     type=_Parsed("rfc3339", _time),
     metavar="TIME",
-    help="The time to decide at, such as 2026-11-01T12:00:00Z.  [default: the clock]",
+    help="The time to decide at, such as 2026-11-01T12:00:00Z.  [default: now]",
 )
 _POLICY = click.option(
-    "--policy", type=_PolicyName(), metavar="NAME", help="The policy that plans; overrides POLICY_TYPE."
+    "--policy", type=_PolicyName(), metavar="NAME", help="The policy to plan with; overrides POLICY_TYPE."
 )
 _SELECTOR = click.option(
     "--selector",
     type=_Parsed("selector", _selector),
     metavar="SELECTOR",
-    help="The nodes in scope, as for kubectl -l; overrides NODE_SELECTOR; '' takes all nodes.",
+    help="The nodes in scope, as for kubectl -l; overrides NODE_SELECTOR. '' selects all nodes.",
 )
 ambient_option = click.option(
     "--ambient",
@@ -147,16 +148,19 @@ _OUTPUT = click.option(
     type=click.Choice(["table", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="A table for people; JSON or YAML, and nothing else on standard output, for programs.",
+    help="A table for people, or JSON or YAML for programs, with nothing else on standard output.",
 )
 _KUBECONFIG = click.option(
-    "--kubeconfig", default="", metavar="FILE", help="As kubectl's: else $KUBECONFIG, ~/.kube/config, the pod."
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="As for kubectl.  [default: $KUBECONFIG, ~/.kube/config, then the pod's own account]",
 )
-_CONTEXT = click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+_CONTEXT = click.option("--context", default="", metavar="NAME", help="The kubeconfig context to use.")
 log_level_option = click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
-no_color_option = click.option("--no-color", is_flag=True, help="No colours; NO_COLOR=1 does the same.")
+no_color_option = click.option("--no-color", is_flag=True, help="Disable colours; NO_COLOR=1 does the same.")
 
 _POD = click.option("--pod", metavar="NAMESPACE/NAME", help="A pod among the objects.")
 _POD_FILE = click.option(
@@ -168,8 +172,8 @@ _POD_FILE = click.option(
 what_if_option = click.option(
     "--what-if",
     is_flag=True,
-    help="Use the twins that the operator would write now, not those in the files; "
-    "this gives real numbers for a cluster without Joulie.",
+    help="Score against the twins that the operator would write now instead of the stored ones; "
+    "gives real numbers for a cluster without Joulie.",
 )
 
 
@@ -179,12 +183,12 @@ def pod_options(function: Callback) -> Callback:
 
 
 def kubeconfig_options(function: Callback) -> Callback:
-    """Adds --kubeconfig and --context, for commands that talk to a live cluster."""
+    """Adds --kubeconfig and --context."""
     return _KUBECONFIG(_CONTEXT(function))
 
 
 def reads_objects(function: Callback) -> Callback:
-    """Adds -f, cluster, --now, --policy and --selector; the function gets them as its first argument, a `Source`."""
+    """Adds -f, cluster, --now, --policy and --selector; the function gets one `ObjectSource` as its first argument."""
 
     @filename_option
     @kubeconfig_options
@@ -202,26 +206,28 @@ def reads_objects(function: Callback) -> Callback:
         **rest: Any,
     ) -> None:
         now_s = clock_s() if now is None else now
-        source = Source(filenames, now_s, policy, selector, rest.pop("ambient_c", None), kubeconfig, context)
+        source = ObjectSource(
+            filenames, now_s, policy, selector, rest.pop("ambient_c", None), kubeconfig, context, now is not None
+        )
         function(source, **rest)
 
     return command
 
 
 def reads_cluster(function: Callback) -> Callback:
-    """Adds --kubeconfig and --context alone: for commands that only a live cluster has an answer for."""
+    """Adds --kubeconfig and --context only: for commands that need a live cluster."""
 
     @kubeconfig_options
     @wraps(function)
     def command(kubeconfig: str, context: str, **rest: Any) -> None:
-        source = Source((), clock_s(), None, None, rest.pop("ambient_c", None), kubeconfig, context)
+        source = ObjectSource((), clock_s(), None, None, rest.pop("ambient_c", None), kubeconfig, context)
         function(source, **rest)
 
     return command
 
 
 def duration_option(flag: str, name: str, **more: Any) -> Callable[[Callback], Callback]:
-    """A time such as 2h or 90s, in the form that settings have."""
+    """A duration such as 2h or 90s, parsed like a setting."""
     return click.option(flag, name, type=_Parsed("duration", _duration_s), metavar="TIME", **more)
 
 
@@ -240,7 +246,7 @@ def prints_result(function: Callback) -> Callback:
 
 
 def clock_s() -> float:
-    """The one place that reads the clock."""
+    """The only place that reads the clock."""
     import time
 
     return time.time()

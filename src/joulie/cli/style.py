@@ -1,4 +1,4 @@
-"""One colour for each state, and numbers with their units, the same in every table."""
+"""One colour per state and numbers with their units, the same in every table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def watts(value: float) -> str:
 
 
 def kilowatts(value_w: float) -> str:
-    """`24.1 kW`, and watts where it is less than one."""
+    """`24.1 kW`, or watts below one kilowatt."""
     return f"{value_w / 1000:,.1f} kW" if value_w >= 1000 else watts(value_w)
 
 
@@ -29,14 +29,14 @@ def percent(value: float) -> str:
 
 
 def plain(value: float, digits: int = 1) -> str:
-    """At most so many digits after the point, and none that say nothing: `60`, `57.1`, `-0.4`."""
+    """Up to this many decimals, without trailing zeros: `60`, `57.1`, `-0.4`."""
     text = f"{value:,.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
 
 
 def fixed(value: float, digits: int = 1) -> str:
-    """Always so many digits after the point, so that numbers stand under each other."""
+    """Exactly this many decimals, so that numbers line up in a column."""
     return f"{value:,.{digits}f}"
 
 

@@ -1,6 +1,6 @@
-"""Tables for people: columns as wide as they need, and one last text that is folded into what is left.
+"""Tables for people: columns as wide as they need, and one last text column that wraps into the remaining width.
 
-rich knows the terminal and the colours; its own Table takes seconds for thousands of rows, so the layout is done here.
+rich handles the terminal and the colours. Its own Table takes seconds for thousands of rows, hence this layout.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from joulie.cli.lines import one_line
 from joulie.cli.style import QUIET, STRONG
+from joulie.errors import one_line
 
 Cell = str | tuple[str, str]  # text, or text and style
 GAP = "  "
 INDENT = "    "
-# Where less than this is left beside the columns, the last text moves to a line of its own.
-LEAST_NOTE_WIDTH = 30
+# If less width than this remains, the note moves to a line of its own.
+MIN_NOTE_WIDTH = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A heading, whether numbers stand under it, and whether a narrow terminal can do without it (the last first)."""
+class TableColumn:
+    """A heading; `right` aligns numbers, `optional` columns are dropped on a narrow terminal, the last first."""
 
     heading: str
     right: bool = False
@@ -32,11 +33,11 @@ class Column:
 
 
 @dataclass(slots=True)
-class Table:
-    """Rows of cells, each with a note: the column that may be long."""
+class TextTable:
+    """Rows of cells, each with a note: the one column that may be long."""
 
-    columns: Sequence[Column]
-    note: str = ""  # heading of the notes; without it there are none
+    columns: Sequence[TableColumn]
+    note: str = ""  # heading of the notes; empty if there are none
     rows: list[tuple[list[Cell], str]] = field(default_factory=list)
 
     def add(self, cells: Iterable[Cell], note: str = "") -> None:
@@ -47,7 +48,7 @@ class Table:
             console.print(line, soft_wrap=True)
 
     def lines(self, width: int) -> Iterator[Text]:
-        """The table in lines that fit the width wherever words can be folded and columns be left out."""
+        """The table as lines that fit the width, as far as text can be wrapped and columns dropped."""
         widths = [
             max([cell_len(column.heading), *(cell_len(_text(cells[index])) for cells, _ in self.rows)])
             for index, column in enumerate(self.columns)
@@ -55,21 +56,21 @@ class Table:
         shown = self._shown(widths, width)
         used = sum(widths[index] + len(GAP) for index in shown)
         longest = max((cell_len(note) for _, note in self.rows), default=0)
-        beside = width - used >= min(LEAST_NOTE_WIDTH, longest)
+        inline = width - used >= min(MIN_NOTE_WIDTH, longest)
         heading: list[Cell] = [(column.heading, STRONG) for column in self.columns]
-        yield self._line(heading, widths, shown, self.note if beside and longest else "", STRONG)
+        yield self._line(heading, widths, shown, self.note if inline and longest else "", STRONG)
         for cells, note in self.rows:
-            if beside:
-                first, *others = fold(note, max(width - used, LEAST_NOTE_WIDTH))
+            if inline:
+                first, *others = fold(note, max(width - used, MIN_NOTE_WIDTH))
                 yield self._line(cells, widths, shown, first)
                 yield from (Text(" " * used + other) for other in others)
             else:
                 yield self._line(cells, widths, shown, "")
-                for part in fold(note, max(width - len(INDENT), LEAST_NOTE_WIDTH)) if note else ():
+                for part in fold(note, max(width - len(INDENT), MIN_NOTE_WIDTH)) if note else ():
                     yield Text(INDENT + part, style=QUIET)
 
     def _shown(self, widths: Sequence[int], width: int) -> list[int]:
-        """The columns that are shown, by index: all, or without optional ones until the rest fits."""
+        """The indexes of the columns to show: all, or without optional ones until the rest fits."""
         shown = list(range(len(self.columns)))
         for index in reversed([index for index, column in enumerate(self.columns) if column.optional]):
             if sum(widths[index] + len(GAP) for index in shown) - len(GAP) <= width:
@@ -92,8 +93,13 @@ class Table:
         return line
 
 
+def bare_table(title: str) -> Table:
+    """A table of rich's, for short lists of long texts: without lines, so that a row can be copied."""
+    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+
+
 def fold(text: str, width: int) -> list[str]:
-    """The text in lines of at most this width, broken between words; at least one line."""
+    """The text in lines of at most this width, broken between words; always at least one line."""
     if cell_len(text) <= width:
         return [text]
     from textwrap import wrap

@@ -1,4 +1,8 @@
-"""Where objects live: files (`manifests`) and their form (`wire`: JSON to and from the model).
+"""Where Kubernetes objects live: behind an API server, in memory or in files.
 
-May import: `control` and everything below it. Decides nothing itself.
+Processes see `port` and nothing of what implements it. `decoding` turns JSON into the model, `watch` keeps a watch
+going, `api` and `memory` implement the port, `files` reads manifests, `lease` elects a leader, and `crds` describes
+Joulie's own kinds.
+
+May import: `control` and everything below it. Makes no decisions.
 """

@@ -1,7 +1,8 @@
-"""The interface to wherever objects live: watch, write, lease. Kubernetes and memory implement it alike.
+"""The interface to where objects live: watches and writes. `api` implements it over HTTP, `memory` without a server.
 
-Every process sees the cluster through this port alone. Writes are small merge patches; reads are watches. One contract
-suite runs against both implementations.
+Processes see the cluster only through this port. A status is written by server-side apply, because two processes share
+its list of conditions; other writes are small merge patches. Each write names its field manager. Reads are watches. One
+contract suite runs against both implementations.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from joulie.errors import JoulieError
 from joulie.model import names
 
 T = TypeVar("T")
-Decode = Callable[[bytes], T]  # ValueError: the object is broken, and says where
-MaySend = Callable[[], bool]  # asked at the last moment before a write leaves: False, and it does not
+Decode = Callable[[bytes], T]  # raises a ValueError that names the field
+MaySend = Callable[[], bool]  # called right before a write is sent; False cancels it
 
 
 class Resource(NamedTuple):
@@ -46,45 +47,47 @@ class Resource(NamedTuple):
 NODES = Resource("", "v1", "nodes", "Node")
 PODS = Resource("", "v1", "pods", "Pod", namespaced=True)
 EVENTS = Resource("", "v1", "events", "Event", namespaced=True)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 NODE_HARDWARE = Resource(names.GROUP, names.VERSION, "nodehardwares", "NodeHardware")
 NODE_TWINS = Resource(names.GROUP, names.VERSION, "nodetwins", "NodeTwin")
 NODE_POWER_PROFILES = Resource(names.GROUP, names.VERSION, "nodepowerprofiles", "NodePowerProfile")
+POWER_BUDGETS = Resource(names.GROUP, names.VERSION, "powerbudgets", "PowerBudget")
 TELEMETRY_PROFILES = Resource(names.GROUP, names.VERSION, "telemetryprofiles", "TelemetryProfile")
 
 
 class Upserted(NamedTuple, Generic[T]):
-    """An object is new or has changed. The key is `name`, or `namespace/name`."""
+    """An object was added or modified. The key is `name`, or `namespace/name`."""
 
     key: str
     object: T
-    version: int = 0  # a later one is larger; 0: the server's versions are no numbers
+    version: int = 0  # grows with each change; 0 where the server's versions are not numbers
 
 
 class Deleted(NamedTuple):
-    """An object is gone; also found out after a gap, by listing again."""
+    """An object was deleted; after a gap, a new list reveals it."""
 
     key: str
 
 
-class Broken(NamedTuple):
-    """An object that could not be decoded: it counts as absent, and the reason names the field."""
+class Undecodable(NamedTuple):
+    """An object that could not be decoded: it is treated as absent, and the reason names the field."""
 
     key: str
     reason: str
 
 
 class Synced(NamedTuple):
-    """Everything that existed when the list was taken has been told; comes after each list."""
+    """Everything in the list has been delivered; sent after each list."""
 
     total: int
 
 
-Change = Upserted[T] | Deleted | Broken | Synced
+Change = Upserted[T] | Deleted | Undecodable | Synced
 
 
 class ClusterError(JoulieError):
-    """The API server answered no, or not at all."""
+    """The API server refused a request or did not answer it."""
 
     def __init__(self, message: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -92,33 +95,39 @@ class ClusterError(JoulieError):
         self.retry_after_s = retry_after_s
 
     @property
-    def may_pass(self) -> bool:
-        """Whether the same call may succeed later: no answer, too many requests, or a fault of the server."""
+    def is_transient(self) -> bool:
+        """Whether the same call may succeed later: no answer, too many requests, or a server error."""
         return self.status in (0, 408, 429) or self.status >= 500
 
 
-class SilenceError(ClusterError):
-    """A stream on which nothing has come for so long that something should have."""
+class IdleTimeoutError(ClusterError):
+    """A stream has been idle for longer than a healthy one ever is."""
 
 
 class NotFoundError(ClusterError):
-    """404: it is not there (any more)."""
+    """404: the object does not exist (any more)."""
 
 
 class ConflictError(ClusterError):
-    """409: it is there already, or somebody else changed it."""
+    """409: the object exists already, or another client changed it."""
 
 
 class Cluster(Protocol):
     """Where objects live."""
 
     def watch(
-        self, resource: Resource, decode: Decode[T], *, label_selector: str = "", field_selector: str = ""
+        self,
+        resource: Resource,
+        decode: Decode[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
     ) -> AsyncIterator[Sequence[Change[T]]]:
-        """Batches of changes for ever: first what exists and `Synced`, then what happens.
+        """Batches of changes without end: first everything that exists, then `Synced`, then each change.
 
-        Survives everything that passes by itself (broken connections, expired versions, a restarted API server):
-        after a gap it lists again and tells the difference, deletions included. Ends only when it is closed.
+        Survives broken connections, expired versions and a restarted API server: after a gap it lists again and
+        yields the difference, deletions included. Ends only when it is closed. No namespace means all of them.
         """
         ...
 
@@ -129,11 +138,11 @@ class Cluster(Protocol):
     async def create(
         self, resource: Resource, body: Mapping[str, Any], *, namespace: str = "", may_send: MaySend | None = None
     ) -> bytes:
-        """A new object; ConflictError where one of that name exists. A status in the body is not taken."""
+        """A new object; ConflictError where one of that name exists. A status in the body is ignored."""
         ...
 
     async def replace(self, resource: Resource, body: Mapping[str, Any], *, namespace: str = "") -> bytes:
-        """The object as a whole; ConflictError unless its resourceVersion is still the one in the body."""
+        """Replaces the whole object; ConflictError unless its resourceVersion is still the one in the body."""
         ...
 
     async def patch(
@@ -146,7 +155,16 @@ class Cluster(Protocol):
         status: bool = False,
         may_send: MaySend | None = None,
     ) -> bytes:
-        """A JSON merge patch (None removes a key) of the object or of its status; NotFoundError."""
+        """Applies a JSON merge patch (None removes a key) to the object or its status; NotFoundError."""
+        ...
+
+    async def apply_status(
+        self, resource: Resource, name: str, status: Mapping[str, Any], *, may_send: MaySend | None = None
+    ) -> bytes:
+        """Forced server-side apply of this client's fields in the status of one of Joulie's kinds; NotFoundError.
+
+        Fields that this client applied before and omits now are removed, unless another client owns them too.
+        """
         ...
 
     async def delete(
@@ -158,9 +176,9 @@ class Cluster(Protocol):
         uid: str | None = None,
         may_send: MaySend | None = None,
     ) -> None:
-        """Remove it, if its uid is still that one; NotFoundError, ConflictError."""
+        """Deletes the object if it still has this uid; NotFoundError, ConflictError."""
         ...
 
     async def close(self) -> None:
-        """End all connections and watches."""
+        """Closes all connections and ends all watches."""
         ...

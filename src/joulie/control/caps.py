@@ -1,4 +1,9 @@
-"""What a profile means in caps on a given machine, always within the hardware's range (SPEC 13)."""
+"""What a profile means in caps on a given machine, always within the hardware's range.
+
+CPU watts are stated for each package, by settings, pins and twins alike; the node's total is that times its packages.
+
+The rules: docs/reference/behaviour.md, 'Caps'.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +17,21 @@ from joulie.settings import PlanSettings
 
 
 class Caps(Struct, frozen=True, gc=False):
-    """The caps of one node as they would be written: CPU watts for the node, GPU watts for each board."""
+    """The caps of one node as they would be written: watts of each CPU package and of each GPU board."""
 
     cpu_pct: float | None = None
-    cpu_w: float | None = None
+    cpu_w_each: float | None = None
     gpu_pct: float | None = None
     gpu_w_each: float | None = None
 
+    def cpu_w(self, machine: Machine) -> float | None:
+        """The CPU cap in watts of all packages together, where it is written in watts."""
+        return None if self.cpu_w_each is None else self.cpu_w_each * machine.sockets
+
     def effective_cpu_pct(self, machine: Machine) -> float:
         """The CPU cap in percent, however it is written; watts win."""
-        if self.cpu_w is not None:
-            return _pct_of(self.cpu_w, machine.cpu_max_w)
+        if (cpu_w := self.cpu_w(machine)) is not None:
+            return _pct_of(cpu_w, machine.cpu_max_w)
         return 100.0 if self.cpu_pct is None else self.cpu_pct
 
     def effective_gpu_pct(self, machine: Machine) -> float:
@@ -34,12 +43,12 @@ class Caps(Struct, frozen=True, gc=False):
 def profile_caps(machine: Machine, profile: str, settings: PlanSettings) -> Caps:
     """The caps that the settings give a profile."""
     eco = profile == ECO
-    cpu_w = settings.eco_cap_w if eco else settings.performance_cap_w
+    cpu_w_each = settings.eco_cap_w if eco else settings.performance_cap_w
     cpu_pct = settings.cpu_eco_cap_pct if eco else settings.cpu_performance_cap_pct
     gpu_pct = settings.gpu_eco_cap_pct if eco else settings.gpu_performance_cap_pct
     return _clamped(
         machine,
-        cpu_w=cpu_w if settings.cpu_write_absolute_caps else None,
+        cpu_w_each=cpu_w_each if settings.cpu_write_absolute_caps else None,
         cpu_pct=cpu_pct,
         gpu_w=None,
         gpu_pct=gpu_pct,
@@ -53,7 +62,7 @@ def pinned_caps(machine: Machine, pin: Pin, settings: PlanSettings) -> Caps:
     cpu_said = pin.cpu_cap_w is not None or pin.cpu_cap_pct is not None
     return _clamped(
         machine,
-        cpu_w=pin.cpu_cap_w if cpu_said else usual.cpu_w,
+        cpu_w_each=pin.cpu_cap_w if cpu_said else usual.cpu_w_each,
         cpu_pct=_first(pin.cpu_cap_pct, usual.cpu_pct, 100.0),
         gpu_w=pin.gpu_cap_w,
         gpu_pct=_first(pin.gpu_cap_pct, usual.gpu_pct, 100.0),
@@ -76,7 +85,7 @@ def caps_as_written(machine: Machine, twin: NodeTwin | None) -> Caps:
     gpu = spec.gpu.power_cap if spec and spec.gpu else None
     return _clamped(
         machine,
-        cpu_w=cpu.package_power_cap_watts if cpu else None,
+        cpu_w_each=cpu.package_power_cap_watts if cpu else None,
         cpu_pct=_first(cpu.package_power_cap_pct_of_max if cpu else None, 100.0),
         gpu_w=gpu.cap_watts_per_gpu if gpu else None,
         gpu_pct=_first(gpu.cap_pct_of_max if gpu else None, 100.0),
@@ -87,7 +96,7 @@ def caps_as_written(machine: Machine, twin: NodeTwin | None) -> Caps:
 def _clamped(
     machine: Machine,
     *,
-    cpu_w: float | None,
+    cpu_w_each: float | None,
     cpu_pct: float,
     gpu_w: float | None,
     gpu_pct: float,
@@ -95,8 +104,9 @@ def _clamped(
 ) -> Caps:
     """Within the range; watts only where the maximum is known, and then instead of (CPU) or besides (GPU) percent."""
     cpu: tuple[float | None, float | None] = (_within(cpu_pct, machine.cpu_floor_pct, 100.0), None)
-    if cpu_w is not None and machine.cpu_max_known:
-        cpu = (None, _within(cpu_w, machine.cpu_min_w, machine.cpu_max_w))
+    if cpu_w_each is not None and machine.cpu_max_known:
+        floor_w, max_w = machine.cpu_watts_floor_w / machine.sockets, machine.cpu_max_w / machine.sockets
+        cpu = (None, _within(cpu_w_each, floor_w, max_w))
     if not machine.gpu_count:
         return Caps(*cpu)
     if gpu_w is not None and machine.gpu_max_known:

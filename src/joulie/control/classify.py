@@ -1,10 +1,10 @@
-"""Which pods must never run on an eco node (SPEC 4, "Performance-only pods")."""
+"""What pods ask of a node's profile: performance-only, eco-only, or either."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from joulie.model.names import ECO, PERFORMANCE
+from joulie.model.names import DRAINING_LABEL, ECO, PERFORMANCE
 from joulie.model.selector import Requirement
 from joulie.model.snapshot import Pod
 
@@ -27,7 +27,10 @@ def excludes_eco(
 
     Selector and terms must both be met; terms are ORed, the requirements inside a term ANDed, and requirements on
     other labels count as possible. No term at all (`()`) is met by no node. A pod that never mentions the label is not
-    performance-only, even if no node can satisfy it: it has no wish about power.
+    performance-only, even if no node can satisfy it: it states no preference about power.
+
+    A second term for nodes that are draining changes nothing: it lets a kubelet that restarts keep the pod while its
+    node drains, and such a node keeps full power until the pod has left.
     """
     wanted = node_selector.get(label_key) if node_selector else None
     mentioned = wanted is not None
@@ -36,9 +39,33 @@ def excludes_eco(
     if required_terms is None:
         return False
     eco_node = {label_key: ECO}
+    excluded = wants_draining = False
     for term in required_terms:
         on_label = [requirement for requirement in term if requirement.key == label_key]
         mentioned = mentioned or bool(on_label)
-        if all(requirement.matches(eco_node) for requirement in on_label):
+        if not all(requirement.matches(eco_node) for requirement in on_label):
+            excluded = True
+        elif _takes_only_draining(term):
+            wants_draining = True
+        else:
             return False
-    return mentioned
+    return excluded if wants_draining else mentioned
+
+
+def _takes_only_draining(term: Sequence[Requirement]) -> bool:
+    """Whether no node that has settled meets the term: neither one that says so, nor one without the label."""
+    on_draining = [requirement for requirement in term if requirement.key == DRAINING_LABEL]
+    settled: tuple[dict[str, str], ...] = ({DRAINING_LABEL: "false"}, {})
+    return not any(all(requirement.matches(labels) for requirement in on_draining) for labels in settled)
+
+
+def is_eco_only(pod: Pod, label_key: str) -> bool:
+    """Whether selector or required affinity let the pod run on eco nodes and on no other."""
+    selector, terms = pod.node_selector, pod.required_terms
+    if (selector is None and terms is None) or is_performance_only(pod, label_key):
+        return False
+    if selector and label_key in selector:
+        return True  # `eco`: any other value had made it performance-only
+    performance_node = {label_key: PERFORMANCE}
+    on_label = [[asked for asked in term if asked.key == label_key] for term in terms or ()]
+    return any(on_label) and not any(all(asked.matches(performance_node) for asked in term) for term in on_label)

@@ -18,7 +18,8 @@ from joulie.errors import PluginError
 from joulie.model.names import DRAINING, ECO, PERFORMANCE
 from joulie.model.snapshot import Node, Pin, Snapshot
 from joulie.physics.cooling import CoolingModel
-from joulie.physics.hardware import Machine, label_warnings, machine_of
+from joulie.physics.hardware import Machine, machine_of
+from joulie.physics.plausibility import hardware_warnings
 from joulie.settings import DecisionSettings, PlanSettings
 
 BUILTIN_CATALOGUE = Catalogue()
@@ -36,10 +37,11 @@ def decide(
     """What every node in scope should be, and what its twin predicts. Pure: the same input gives the same plan."""
     in_scope = nodes_in_scope(snapshot.nodes, settings.plan)
     machines: list[Machine] = []
-    label_lines: list[str] = []
-    for node in in_scope:  # all that labels say, while they are at hand
-        machines.append(machine_of(node, snapshot.hardware.get(node.name), settings.hardware, catalogue))
-        label_lines += label_warnings(node)
+    doubts: list[str] = []
+    for node in in_scope:
+        hardware = snapshot.hardware.get(node.name)
+        machines.append(machine_of(node, hardware, settings.hardware, catalogue))
+        doubts += hardware_warnings(node, hardware)
     index = {node.name: row for row, node in enumerate(in_scope)}
     found = survey(
         snapshot.pods,
@@ -56,15 +58,16 @@ def decide(
     ]
     return Plan(
         policy=policy.name,
+        demand=found.demand,
         assignments=tuple(assignment for row in order if (assignment := assigned[row]) is not None),
         left_alone=tuple(node.name for node in in_scope if node.unschedulable),
         twins=predict(rows, found.marginal_w_on, snapshot.telemetry, settings.twin, cooling, now_s),
-        warnings=tuple(sorted([*warnings, *label_lines])),
+        warnings=tuple(sorted([*warnings, *doubts])),
     )
 
 
 def nodes_in_scope(nodes: Mapping[str, Node], settings: PlanSettings) -> list[Node]:
-    """Nodes that the selector takes and nobody reserved, sorted by name; cordoned ones are in scope."""
+    """Nodes that the selector takes and that are not reserved, sorted by name; cordoned ones are in scope."""
     matches, reserved = settings.node_selector.matches, settings.reserved_label_key
     chosen = (node for node in nodes.values() if matches(node.labels) and node.labels.get(reserved) != "true")
     return sorted(chosen, key=lambda node: node.name)
@@ -93,7 +96,7 @@ def _assign(
     ]
     order = densest_first(densities)
     ranked = tuple([views[position] for position in order])
-    choices = ask(policy, PolicyView(ranked, found.performance_pods, now_s, settings))
+    choices = ask(policy, PolicyView(ranked, found.demand.performance_only, now_s, settings))
     assigned: list[Assignment | None] = [None] * len(in_scope)
     for row, view in zip(eligible, views, strict=True):
         pin = pins.get(view.name)
@@ -123,7 +126,7 @@ def ask(policy: Policy, view: PolicyView) -> Mapping[str, Choice]:
     try:
         returned: object = policy.plan(view)
         plan = dict(returned) if isinstance(returned, Mapping) else None
-    except Exception as error:  # whatever a plug-in raises is its fault, and said in one line
+    except Exception as error:  # whatever a plug-in raises is reported as its fault, in one line
         reason = " ".join(str(error).split())
         raise PluginError(f"policy {policy.name} failed: {type(error).__name__}: {reason}") from error
     if plan is None:

@@ -1,7 +1,9 @@
-"""What a pod asks of a node (SPEC 13, "Demand"): CPU cores and GPUs, as the Kubernetes scheduler reserves them.
+"""What a pod asks of a node: CPU cores and GPUs, as the Kubernetes scheduler reserves them.
 
 A pod needs whichever is larger: all that runs side by side once it has started, or the most demanding moment while
 it starts. Its runtime's overhead comes on top.
+
+The rules: docs/reference/behaviour.md, 'Pod demand'.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from joulie.model.kubernetes import Container, PodSpec, ResourceRequirements
-from joulie.model.names import AMD_GPU, NVIDIA_GPU
+from joulie.model.names import AMD_GPU, NVIDIA_GPU, WATTS_RESOURCE
 from joulie.model.quantity import Quantity, parse_quantity
 
 CPU = "cpu"
@@ -21,25 +23,35 @@ _INIT_CONTAINERS = "spec.initContainers"
 _SIDECAR_RESTART_POLICY = "Always"  # on an init container: it keeps running beside the others
 
 
-class Demand(NamedTuple):
+class PodDemand(NamedTuple):
     """Cores and GPUs, NVIDIA and AMD together."""
 
     cpu_cores: float
     gpus: float
 
 
-def demand(spec: PodSpec) -> Demand:
+def demand(spec: PodSpec) -> PodDemand:
     """Cores and GPUs to reserve for this pod; a quantity that cannot be read is a ValueError, `path: reason`."""
     containers = spec.containers or ()
     if spec.init_containers or spec.overhead or spec.resources is not None or len(containers) > 1:
         gpus = _reserved(spec, NVIDIA_GPU) + _reserved(spec, AMD_GPU)
-        return Demand(_reserved(spec, CPU), gpus)
+        return PodDemand(_reserved(spec, CPU), gpus)
     for container in containers:  # the one container that most pods consist of
         asked = container.resources
         if asked is not None:
             gpus = _asked(asked, NVIDIA_GPU, _CONTAINERS, 0) + _asked(asked, AMD_GPU, _CONTAINERS, 0)
-            return Demand(_asked(asked, CPU, _CONTAINERS, 0), gpus)
-    return Demand(0.0, 0.0)
+            return PodDemand(_asked(asked, CPU, _CONTAINERS, 0), gpus)
+    return PodDemand(0.0, 0.0)
+
+
+def watts(spec: PodSpec) -> float:
+    """The watts that the pod asks for as a resource; 0 where it asks for none, which costs next to nothing to see."""
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers or ():
+            asked = container.resources
+            if asked is not None and _stated(asked, WATTS_RESOURCE) is not None:
+                return _reserved(spec, WATTS_RESOURCE)
+    return 0.0
 
 
 def _reserved(spec: PodSpec, resource: str) -> float:

@@ -1,4 +1,7 @@
-"""The order in which policies consider nodes: by compute density, highest first, ties by name (SPEC 9, 13)."""
+"""The order in which policies consider nodes: by compute density, highest first, ties by name.
+
+The rules: docs/reference/behaviour.md, 'Density'.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holding a power cap by frequency where no power limit can be set: observation in, commands out (SPEC 7, 14).
+"""Holding a power cap by frequency where no power limit can be set: observation in, commands out.
 
 A reading passes a plausibility check, the median of three and an exponential mean; two consecutive means outside the
 margins around the cap change the throttle by one step, at most once in a cooldown. The step halves when the direction
@@ -6,6 +6,8 @@ turns and grows back when it repeats, so the loop settles inside its margins ins
 believable readings it holds, then falls back to the open loop: a throttle of 100 − cap percent.
 
 Imports no numpy: the agent runs on every node.
+
+The rules: docs/reference/behaviour.md, 'DVFS'.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from joulie.settings import DvfsSettings
 READINGS_FOR_MEDIAN = 3
 TICKS_TO_HOLD = 3
 BELIEVABLE_TIMES_MAX = 1.2
-SMALLEST_STEP_PCT = 1.0
+MIN_STEP_PCT = 1.0
 STEP_GROWTH = 1.5
 STEP_SHRINK = 0.5
 
@@ -61,7 +63,7 @@ class DvfsState(Struct, frozen=True):
 
 def step(state: DvfsState, seen: Observation, settings: DvfsSettings) -> tuple[DvfsState, tuple[SetThrottle, ...]]:
     """One tick: the next state, and the commands to execute (none or one)."""
-    if seen.cap_w is None:  # a closed loop that starts later must not resume from what was heard before
+    if seen.cap_w is None:  # a closed loop that starts later must not resume from earlier readings
         state = replace(state, cap_w=None, readings_w=(), ema_w=None, above=0, below=0, blind_ticks=0)
         return _open_loop(state, seen, "the cap is known in percent alone")
     if seen.cap_w != state.cap_w:  # a new target: what was learnt about the old one does not help
@@ -118,7 +120,7 @@ def _act(state: DvfsState, seen: Observation, settings: DvfsSettings) -> tuple[D
     side = "above" if direction > 0 else "below"
     reason = f"{state.ema_w:.0f} W on average is {side} the cap of {state.cap_w:.0f} W and its margin"
     command = SetThrottle(throttle_pct, "throttle_up" if direction > 0 else "throttle_down", reason)
-    # Counters, mean and median start anew: what was measured before the action says nothing about after it.
+    # Counters, mean and median start over: what was measured before the action says nothing about after it.
     after = DvfsState(
         throttle_pct=throttle_pct,
         cap_w=state.cap_w,
@@ -133,7 +135,7 @@ def _next_step_pct(state: DvfsState, direction: int, settings: DvfsSettings) -> 
     if state.step_pct is None:
         return settings.step_pct
     if direction != state.direction:
-        return max(state.step_pct * STEP_SHRINK, SMALLEST_STEP_PCT)
+        return max(state.step_pct * STEP_SHRINK, MIN_STEP_PCT)
     return min(state.step_pct * STEP_GROWTH, settings.step_pct)
 
 

@@ -11,20 +11,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGEST = 2.0**900  # beyond, the grid itself would overflow
+_MAX_SUMMAND = 2.0**900  # beyond, the grid itself would overflow
 _KEPT_BITS = 52  # of a double, after its first
 
 
 def exact_sum(values: NDArray[np.float64]) -> float:
     """Exactly what `math.fsum` gives."""
-    return math.fsum(exact_parts(values))
-
-
-def exact_parts(values: NDArray[np.float64]) -> list[float]:
-    """A few numbers whose sum is exactly that of all."""
     largest = float(np.abs(values).max(initial=0.0))
-    if not largest < _LARGEST:  # nor where it is no number
-        return list(values.tolist())
+    if not largest < _MAX_SUMMAND:  # nor where it is no number
+        return math.fsum(values.tolist())
     sums: list[float] = []
     rest, room = values, math.ceil(math.log2(len(values) + 2))
     exponent = math.frexp(largest)[1] + room
@@ -35,4 +30,4 @@ def exact_parts(values: NDArray[np.float64]) -> list[float]:
         sums.append(float(np.add.reduce(leading)))
         rest = rest - leading
         exponent += room - _KEPT_BITS  # what is left is smaller by so much
-    return sums
+    return math.fsum(sums)

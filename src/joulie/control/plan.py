@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from joulie.control.caps import Caps
 from joulie.control.policies.interface import Profile, State
+from joulie.control.survey import DemandByClass
 from joulie.control.transitions import Transition, transition
 from joulie.control.twins import TwinTable
 from joulie.model.names import DRAINING
@@ -43,6 +44,7 @@ class Plan(Struct, frozen=True):
     """The result of one decision."""
 
     policy: str
+    demand: DemandByClass  # what pods ask of nodes
     assignments: tuple[Assignment, ...]  # in the policy's order: densest first
     left_alone: tuple[str, ...]  # cordoned nodes in scope: they keep twin, label and caps
     twins: TwinTable  # every node in scope, sorted by name

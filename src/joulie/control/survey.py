@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from joulie.control.classify import is_performance_only
+from joulie.control.classify import is_eco_only, is_performance_only
 from joulie.model.names import PERFORMANCE
 from joulie.model.snapshot import Pod
 from joulie.physics.hardware import Machine
@@ -38,10 +38,18 @@ class MachineColumns(Struct, frozen=True):
         )
 
 
+class DemandByClass(Struct, frozen=True, rename="camel"):
+    """Active pods of the whole cluster by what they ask of a node, pending ones and nodes out of scope included."""
+
+    performance_only: int = 0
+    eco_only: int = 0
+    general: int = 0
+
+
 class Survey(Struct, frozen=True):
     """What the pods mean for the nodes of an index."""
 
-    performance_pods: int  # active in the whole cluster, pending ones and nodes out of scope included
+    demand: DemandByClass
     performance_pods_on: Sequence[int]  # by node: these hold the guard, terminating ones included
     marginal_w_on: Numbers  # by node: what the pods bound there draw
 
@@ -57,7 +65,7 @@ def survey(
 
     One pass: a large cluster's pods do not fit into the processor's cache, so looking at each of them is what costs.
     """
-    demand = 0
+    active = performance = eco = 0
     holding = [0] * len(index)
     bound = BoundPods()
     row_of = index.get
@@ -72,10 +80,14 @@ def survey(
             take_cores(pod.cpu_cores)
             take_gpus(pod.gpus)
             take_class(pod.workload_class)
+        active += not pod.terminating
         if is_performance_only(pod, profile_label):
-            demand += not pod.terminating
+            performance += not pod.terminating
             if row >= 0:
                 holding[row] += 1
+        elif is_eco_only(pod, profile_label):
+            eco += not pod.terminating
+    demand = DemandByClass(performance, eco, active - performance - eco)
     return Survey(demand, holding, bound.added_power_w(columns, settings))
 
 

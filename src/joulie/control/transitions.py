@@ -1,4 +1,4 @@
-"""The guard between full power and eco: a node drains, and is never capped under a performance-only pod (SPEC 4).
+"""The guard between full power and eco: a node drains, and is never capped under a performance-only pod.
 
     performance ──eco wanted, performance-only pods there──▶ draining ──last of them gone──▶ eco
          ▲  └────────────eco wanted, none there────────────────────────────────────────────▶ │
@@ -6,6 +6,8 @@
 
 What a node becomes depends only on what is wanted and on the pods that are there; where it came from matters for
 events and metrics alone, and is read from the cluster's objects, so a restarted operator decides the same.
+
+The rules: docs/reference/behaviour.md, 'Draining'.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The digital twin of every node in scope, computed in arrays and handed out as `NodeTwin.status` (SPEC 3, 13)."""
+"""The digital twin of every node in scope, computed in arrays and handed out as `NodeTwin.status`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -13,17 +13,18 @@ from joulie.control.caps import Caps
 from joulie.control.policies.interface import State
 from joulie.errors import JoulieError, PluginError
 from joulie.model.api import NodeTwin, NodeTwinStatus, PowerMeasurement
-from joulie.model.api.twin import ControlState, ControlStatus, EffectiveCapState
+from joulie.model.api.results import ControlState, ControlStatus
+from joulie.model.api.twin import EffectiveCapState
 from joulie.model.names import COOLING_ZONE_LABEL, RACK_LABEL
 from joulie.model.rfc3339 import format_time
 from joulie.model.snapshot import Node, Telemetry
+from joulie.model.tiers import PowerSource
 from joulie.physics import power, twin
-from joulie.physics.cooling import CoolingModel
+from joulie.physics.cooling import CoolingModel, LinearCoolingModel
 from joulie.physics.hardware import Machine
 from joulie.settings import TwinSettings
 
 Numbers = NDArray[np.float64]
-PowerSource = Literal["kepler", "http", "utilization", "static"]
 
 
 class TwinTable(Struct, frozen=True):
@@ -146,7 +147,7 @@ def under_caps(
     cpu_capped_w = power.capped_power_w(cpu_max_w, cpu_pct)
     gpu_capped_w = power.capped_power_w(gpu_max_w, gpu_pct)
     capped_w = cpu_capped_w + gpu_capped_w
-    stress = twin.clamp_score(_cooling_stress(cooling, capped_w, ambient_c))
+    stress = twin.clamp_score(_cooling_stress(cooling, capped_w, ambient_c, cpu_max_w + gpu_max_w))
     return UnderCaps(cpu_capped_w, gpu_capped_w, capped_w, stress, twin.headroom_score(cpu_pct, gpu_pct, stress))
 
 
@@ -172,7 +173,7 @@ def _failed(control: ControlState | None) -> bool:
 def _measured(
     rows: Sequence[TwinRow], static_w: Numbers, telemetry: Telemetry, settings: TwinSettings, now_s: float
 ) -> tuple[list[PowerSource], Numbers]:
-    """The best tier that speaks for each node: measured, then utilisation, then the static estimate."""
+    """The best tier available for each node: measured, then utilisation, then the static estimate."""
     sources: list[PowerSource] = ["static"] * len(rows)
     if not (telemetry.power or telemetry.utilisation):
         return sources, static_w
@@ -192,8 +193,10 @@ def _measured(
     return sources, measured_w
 
 
-def _cooling_stress(cooling: CoolingModel, capped_w: Numbers, ambient_c: Numbers) -> Numbers:
-    """The model's answer, one number a node; what a plug-in does wrong is its fault, and said in one line."""
+def _cooling_stress(cooling: CoolingModel, capped_w: Numbers, ambient_c: Numbers, max_w: Numbers) -> Numbers:
+    """The model's answer, one number a node; a plug-in's errors are reported as its own, in one line."""
+    if type(cooling) is LinearCoolingModel:  # a subclass may know but the two arguments of the interface
+        return cooling.stress(capped_w, ambient_c, max_w)
     try:
         answer = np.add(cooling.stress(capped_w, ambient_c), 0.0, dtype=np.float64)
         return np.broadcast_to(answer, capped_w.shape)

@@ -1,16 +1,19 @@
-"""The end of a demo in words: what the live run measured, and what the replays say. Pure: lines of text."""
+"""The summary of a demo: what the live run measured, and what the replays show. Pure: lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from joulie.demo.looking import Measured
-from joulie.demo.outcome import Comparison, Replayed
+from joulie.demo.live.interface import DemoMeasurements
+from joulie.demo.replay.feed_cut import FeedCutComparison
+from joulie.demo.replay.results import ReplayComparison, Replayed
+from joulie.demo.scenario.feed_meter import FeedCut
+from joulie.demo.scenario.feed_words import drawn_words, kw, limit_words, measured_cut_lines, speed_words
 
 NOTHING_PCT = 0.5  # a smaller difference is not worth naming
 
 
-def measured_lines(measured: Measured, speed: float) -> list[str]:
+def measured_lines(measured: DemoMeasurements, speed: float) -> list[str]:
     """What the processes did while they ran."""
     pue = measured.facility_kwh / measured.it_kwh if measured.it_kwh else 1.0
     lines = [
@@ -26,19 +29,19 @@ def measured_lines(measured: Measured, speed: float) -> list[str]:
             f"  pace    a pod took {measured.slowdown_p50:.2f} × its uncapped time (half of them), "
             f"{measured.slowdown_p99:.2f} × (99 of 100)"
         )
-    return lines
+    return [*lines, *measured_cut_lines(measured.cuts, speed)]
 
 
 def replay_introduction(seed: int) -> list[str]:
     return [
         "That was Joulie alone, stopped in the middle of work, so it says nothing about savings. For that the same",
         f"pods (seed {seed}) were replayed to the end of all work, with Joulie and without (no caps, LeastAllocated),",
-        "on the same nodes, in the same weather, without the story's dead agent and pin. kWh are of IT and cooling;",
-        "before a slash: with Joulie.",
+        "on the same nodes, in the same weather, without the story's dead agent, pin and power budgets. kWh are of IT",
+        "and cooling; before a slash: with Joulie.",
     ]
 
 
-def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
+def comparison_lines(comparisons: Sequence[ReplayComparison]) -> list[str]:
     """A row for each scene of the first seed, with Joulie before the slash, a verdict, and what other seeds say."""
     seed = comparisons[0].seed
     first = [one for one in comparisons if one.seed == seed]
@@ -60,8 +63,8 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> list[str]:
     return [*lines, *verdict(first), *other_seeds(comparisons)]
 
 
-def verdict(comparisons: Sequence[Comparison]) -> list[str]:
-    """In plain words, also where there is nothing to be proud of."""
+def verdict(comparisons: Sequence[ReplayComparison]) -> list[str]:
+    """In plain words, also where the result is poor."""
     lines = []
     for one in comparisons:
         what = "the whole day" if one.scene == "day" else f"the {one.scene}"
@@ -98,7 +101,32 @@ def replayed_lines(replayed: Replayed) -> list[str]:
     ]
 
 
-def other_seeds(comparisons: Sequence[Comparison]) -> list[str]:
+def feed_cut_lines(one: FeedCutComparison) -> list[str]:
+    """The cut of a feed, the same work without Joulie, and the price beside the same scene without the cut."""
+    cut, bare, slow, plain = one.cut, one.without_joulie, one.with_cut, one.without_cut
+    held = "held" if min(one.worst_margin_w.values()) >= 0 else "did NOT hold"
+    margins = ", ".join(f"{name} {kw(watts)}" for name, watts in one.worst_margin_w.items())
+    in_force = f"within {cut.in_force_s:.0f} s" if cut.in_force_s is not None else "never"
+    shared = f"within {cut.shared_again_s:.0f} s" if cut.shared_again_s is not None else "not"
+    return [
+        f"{one.scene}, seed {one.seed}: {limit_words(cut)}, for {cut.lasted_s:.0f} s",
+        f"  limits    {held} at every step of {one.step_s:g} s; smallest margin: {margins}",
+        f"  drawn     {kw(cut.drawn_before_w)} before, in the cut {drawn_words(cut)}",
+        f"  in force  on every device {in_force}, and shared again {shared}; agents have no network here",
+        f"  without   Joulie the same work draws up to {kw(bare.highest_w)}, {_above(bare)}",
+        f"  cost      {speed_words(cut)}",
+        (
+            f"            a pod took {slow.slowdown_p50:.3f} × its uncapped time (half of them), "
+            f"{slow.slowdown_p99:.2f} × (99 of 100)"
+        ),
+        (
+            f"            without the cut {plain.slowdown_p50:.3f} × and {plain.slowdown_p99:.2f} ×; all work was done "
+            f"{_later(slow.makespan_s - plain.makespan_s)}"
+        ),
+    ]
+
+
+def other_seeds(comparisons: Sequence[ReplayComparison]) -> list[str]:
     """How far the result of the first comparison depends on the dice."""
     first = comparisons[0]
     saved_pct = {one.seed: one.saved_pct for one in comparisons if one.scene == first.scene}
@@ -115,8 +143,20 @@ def clock(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02d}"
 
 
-def _price(one: Comparison) -> str:
-    """What it cost in time, where anybody would feel it."""
+def _above(bare: FeedCut) -> str:
+    if not bare.above_s:
+        return "which happens to fit below the new limit"
+    return f"above the new limit for {bare.above_s:.0f} s of {bare.lasted_s:.0f}"
+
+
+def _later(longer_s: float) -> str:
+    if abs(longer_s) < 1:
+        return "at the same time"
+    return f"{abs(longer_s):.0f} s {'later' if longer_s > 0 else 'earlier'} with it"
+
+
+def _price(one: ReplayComparison) -> str:
+    """What it cost in time, where that is noticeable."""
     prices = []
     if one.longer_s >= 1:
         prices.append(f"all work was done {one.longer_s:.0f} s later")

@@ -19,12 +19,12 @@ from joulie.devices.interface import (
 Meaning = tuple[type[DeviceError], str]
 Meanings = Mapping[int, Meaning]
 NO_SPECIAL_MEANING: Meanings = MappingProxyType({})
-LONGEST_ATTRIBUTE_BYTES = 65_536  # sysfs gives at most a page; pages are 64 kB on some ARM servers
+MAX_ATTRIBUTE_BYTES = 65_536  # sysfs gives at most a page; pages are 64 kB on some ARM servers
 
-_GONE = "it is not there, or not any more"
-_NOT_ALLOWED = "this process may not; run the agent as UID 0"
+_GONE = "it does not exist, or no longer does"
+_NOT_ALLOWED = "not permitted; run the agent as UID 0"
 _READ_ONLY = "it is mounted read-only; mount the host's /sys writable"
-_NO_VALUE = "the driver offers no value"
+_NO_VALUE = "the driver has no value for it"
 _MEANINGS: Meanings = MappingProxyType(
     {
         errno.ENOENT: (NoDeviceError, _GONE),
@@ -64,11 +64,13 @@ class SysFs:
 
     Devices are named as on the host, `/sys/…` with all links followed, so a name written down by one process is
     good for another that sees the same files elsewhere. `special` says what an errno means when it comes from the
-    driver, after the file could be opened.
+    driver, after the file could be opened. `read_only` is for a dry run: whether files are writable is not checked,
+    because they may well be mounted read-only, and nothing is written.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self._root = os.path.realpath(root)
+        self._read_only = read_only
 
     def names(self, folder: str) -> list[str]:
         """What is in a folder, sorted; nothing where there is no such folder."""
@@ -108,15 +110,17 @@ class SysFs:
             raise BadReadingError(f"{_shown(path)} says {text[:40]!r}, which is not a whole number") from None
 
     def integer_or_none(self, path: str) -> int | None:
-        """The number where it can be had: for what some kernels lack."""
+        """The number, or None: for attributes that some kernels lack."""
         try:
             return self.integer(path)
         except DeviceError:
             return None
 
     def write(self, path: str, value: int, special: Meanings = NO_SPECIAL_MEANING) -> None:
-        """Ask for a number. The kernel takes it in one piece or not at all; the file is never created."""
+        """Ask for a number. The kernel takes it whole or not at all; the file is never created."""
         what = f"{_shown(path)} cannot be set to {value}"
+        if self._read_only:
+            raise NoPermissionError(f"{what}: this is a dry run")
         if self.real(path) is None:  # also where a name read from a file would lead out of the root
             raise NoDeviceError(f"{what}: {_GONE}")
         try:
@@ -132,17 +136,19 @@ class SysFs:
 
     def check_writable(self, path: str) -> None:
         """A DeviceError where the file could not even be opened for writing; writes nothing."""
+        if self._read_only:
+            return
         try:
             os.close(self._open(self._file(path), os.O_WRONLY))
         except OSError as error:
             raise device_error(error, f"{_shown(path)} cannot be written") from error
 
-    # The three calls that touch a file, apart, so that tests can let each of them fail as a kernel does.
+    # The three calls that touch a file are separate, so that tests can make each fail as a kernel does.
     def _open(self, file: str, flags: int) -> int:
         return os.open(file, flags | os.O_CLOEXEC)
 
     def _get(self, handle: int, path: str) -> bytes:
-        return os.read(handle, LONGEST_ATTRIBUTE_BYTES)
+        return os.read(handle, MAX_ATTRIBUTE_BYTES)
 
     def _put(self, handle: int, path: str, content: bytes) -> None:
         os.write(handle, content)

@@ -8,13 +8,42 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from joulie.devices.arm_models import arm_model
-from joulie.devices.cpufreq import CPU_FOLDER, find_policies
+from joulie.devices.cpufreq.capper import CPU_FOLDER, find_policies
 from joulie.devices.interface import DeviceError
 from joulie.devices.sysfs import SysFs
 
 _CPU = re.compile(r"cpu\d+")
 _MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
+
+# Names for the numbers by which ARM CPUs identify themselves (MIDR: implementer and part).
+_ARM_VENDORS = {
+    0x41: "ARM",
+    0x43: "Cavium",
+    0x46: "Fujitsu",
+    0x48: "HiSilicon",
+    0x4E: "NVIDIA",
+    0x50: "APM",
+    0x51: "Qualcomm",
+    0x61: "Apple",
+    0x6D: "Microsoft",
+    0xC0: "Ampere",
+}
+_ARM_MODELS = {
+    (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD0B): "Cortex-A76",
+    (0x41, 0xD0C): "Neoverse-N1",
+    (0x41, 0xD40): "Neoverse-V1",
+    (0x41, 0xD49): "Neoverse-N2",
+    (0x41, 0xD4F): "Neoverse-V2",
+    (0x41, 0xD84): "Neoverse-V3",
+    (0x41, 0xD8E): "Neoverse-N3",
+    (0x43, 0x0AF): "ThunderX2",
+    (0x46, 0x001): "A64FX",
+    (0x48, 0xD01): "Kunpeng-920",
+    (0x6D, 0xD49): "Cobalt-100",
+    (0xC0, 0xAC3): "Ampere-1",
+    (0xC0, 0xAC4): "Ampere-1A",
+}
 
 
 class Topology(Struct, frozen=True):
@@ -33,7 +62,7 @@ class Topology(Struct, frozen=True):
 
 
 def read_topology(sysfs: SysFs, proc: str | os.PathLike[str] = "/proc") -> Topology:
-    """Look anew; never raises for what is absent."""
+    """Read it again; never raises for what is absent."""
     cpuinfo = _cpuinfo(_text(f"{os.fspath(proc)}/cpuinfo"))
     memory = _MEMORY.search(_text(f"{os.fspath(proc)}/meminfo"))
     cpus = [f"{CPU_FOLDER}/{name}" for name in sysfs.names(CPU_FOLDER) if _CPU.fullmatch(name)]
@@ -43,6 +72,10 @@ def read_topology(sysfs: SysFs, proc: str | os.PathLike[str] = "/proc") -> Topol
     sockets = len(known_packages) if known_packages and known_packages == packages else None
     cores = len({_core(sysfs, cpu) for cpu in online})
     virtual = "hypervisor" in cpuinfo.get("flags", "").split()
+    # Hypervisors give each virtual CPU a socket of its own unless told otherwise; ARM has no flag that tells of one.
+    invented = sockets is not None and 1 < sockets == cores and (virtual or "CPU implementer" in cpuinfo)
+    if invented:
+        sockets = None
     model, vendor = _identity(cpuinfo)
     return Topology(
         raw_model=model,
@@ -54,12 +87,12 @@ def read_topology(sysfs: SysFs, proc: str | os.PathLike[str] = "/proc") -> Topol
         driver_family=_driver(sysfs),
         memory_bytes=None if memory is None else int(memory[1]) * 1024,
         virtual=virtual,
-        warnings=_warnings(model, sockets, len(cpus) - len(online), virtual),
+        warnings=_warnings(model, sockets, invented, len(cpus) - len(online), virtual),
     )
 
 
 def _core(sysfs: SysFs, cpu: str) -> str:
-    """The threads that share a core name it better than core_id, which repeats on some ARM servers."""
+    """The threads that share a core identify it better than core_id, which repeats on some ARM servers."""
     for attribute in ("core_cpus_list", "thread_siblings_list"):
         try:
             return sysfs.read(f"{cpu}/topology/{attribute}")
@@ -71,9 +104,19 @@ def _core(sysfs: SysFs, cpu: str) -> str:
 def _identity(cpuinfo: Mapping[str, str]) -> tuple[str | None, str | None]:
     """Model and vendor. 64-bit ARM kernels give numbers only."""
     if "CPU implementer" in cpuinfo:
-        model, vendor = arm_model(cpuinfo["CPU implementer"], cpuinfo.get("CPU part", ""))
+        model, vendor = _arm_model(cpuinfo["CPU implementer"], cpuinfo.get("CPU part", ""))
         return cpuinfo.get("model name") or model, vendor
     return cpuinfo.get("model name") or None, cpuinfo.get("vendor_id") or None
+
+
+def _arm_model(implementer: str, part: str) -> tuple[str | None, str | None]:
+    """Model and vendor; numbers without a name are shown as they are."""
+    try:
+        vendor_id, part_id = int(implementer, 16), int(part, 16)
+    except ValueError:
+        return None, None
+    vendor = _ARM_VENDORS.get(vendor_id, f"implementer {vendor_id:#x}")
+    return _ARM_MODELS.get((vendor_id, part_id), f"{vendor} part {part_id:#x}"), vendor
 
 
 def _cpuinfo(text: str) -> dict[str, str]:
@@ -92,11 +135,13 @@ def _driver(sysfs: SysFs) -> str | None:
     return None
 
 
-def _warnings(model: str | None, sockets: int | None, offline: int, virtual: bool) -> tuple[str, ...]:
+def _warnings(model: str | None, sockets: int | None, invented: bool, offline: int, virtual: bool) -> tuple[str, ...]:
     warnings = []
     if model is None:
         warnings.append("the CPU's model is not known: /proc/cpuinfo does not name it")
-    if sockets is None:
+    if invented:
+        warnings.append("the number of sockets is not known: one for each CPU is what a virtual machine invents")
+    elif sockets is None:
         warnings.append("the number of sockets is not known: the firmware gives no package ids")
     if offline:
         warnings.append(f"{offline} CPUs are offline and not counted")

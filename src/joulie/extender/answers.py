@@ -1,14 +1,13 @@
-"""Answers to kube-scheduler as bytes: which nodes a pod may use, what each is worth, whom it may displace.
+"""Responses to kube-scheduler as bytes: filter, prioritize and preempt.
 
-An answer is put together from what was rendered when a node first came (`Entries`), or from the bytes of the question:
-rendering 5,000 scores anew would cost more than computing them.
+A response is assembled from entries that were rendered when a node first appeared (`Entries`), or from the bytes of the
+request: rendering 5,000 scores each time would cost more than computing them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress, repeat
-from operator import add
+from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
@@ -16,156 +15,161 @@ import numpy as np
 from msgspec import Raw
 from numpy.typing import NDArray
 
-from joulie.control.board import ScoreBoard, schedulable_class
-from joulie.control.placement import rejection
-from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, Prepared, score, wire_scores
+from joulie.control.placement.board import ScoreBoard, schedulable_class
+from joulie.control.placement.score_table import rejection
+from joulie.control.scoring import CLASS_CODES, NEUTRAL_SCORE, Prepared, integer_scores, score
 from joulie.extender.entries import Entries
-from joulie.extender.foreseen import Foreseen
-from joulie.extender.requests import Question, node_labels
-from joulie.extender.rows import RowTable
+from joulie.extender.requests import ExtenderArgs, LabelReader
+from joulie.extender.rows import UNKNOWN_ROW, Names, RowTable
+from joulie.extender.speculative_scores import SpeculativeScores
 from joulie.model.names import PERFORMANCE, UNKNOWN
 from joulie.model.snapshot import Pod
 
-# By class code: why a performance pod is kept off, and whether.
-_REASONS = np.array([rejection(PERFORMANCE, name) or "" for name in CLASS_CODES], dtype=object)
+# By class code: why a performance pod is rejected, and whether.
+_REASONS = [rejection(PERFORMANCE, name) or "" for name in CLASS_CODES]
 _REFUSED_CODES = np.array([rejection(PERFORMANCE, name) is not None for name in CLASS_CODES])
-_REFUSED_ENDS = np.array([b'":' + msgspec.json.encode(reason) for reason in _REASONS], dtype=object)
 _UNKNOWN = CLASS_CODES[UNKNOWN]
 _FILTER_END = b',"FailedNodes":{},"Error":"","FailedAndUnresolvableNodes":'
 
 
 class Scored(NamedTuple):
-    """The answer, and what it says of which row."""
+    """A prioritize response, and the scores in it by row."""
 
     body: bytes
     rows: NDArray[np.intp]
-    points: NDArray[np.int64]  # by candidate, as the rows
+    points: NDArray[np.int64]  # in the order of `rows`
     marginal_w: NDArray[np.float64]  # by row of the board
 
 
-class Filtered(NamedTuple):
-    """The answer, and the names in it as they will come back (empty with whole nodes)."""
+class FilterResult(NamedTuple):
+    """A filter response, and its node names as the next request will list them (empty with whole nodes)."""
 
     body: bytes
     kept: bytes
 
 
 class Answers:
-    """From a question and the board to the bytes of an answer."""
+    """Computes responses from the board."""
 
     def __init__(self, board: ScoreBoard, score_max: int) -> None:
         self._board = board
         self._rows = RowTable(board)
-        self.foreseen = Foreseen()
+        self.speculative = SpeculativeScores()
         self._score_max = score_max
-        self._entries = Entries(board, score_max)
-        self._neutral = int(wire_scores(np.array([NEUTRAL_SCORE]), score_max)[0])
+        self._entries = Entries(board, score_max, _REASONS)
+        self._labels = LabelReader(board.profile_label)
+        self._neutral = int(integer_scores(np.array([NEUTRAL_SCORE]), score_max)[0])
 
-    def filter(self, question: Question) -> Filtered:
-        """All nodes but those that are eco or draining, if the pod's class is performance.
+    def filter(self, args: ExtenderArgs) -> FilterResult:
+        """All nodes, except eco and draining ones if the pod's class is performance.
 
-        Displacing pods would not help there, so refused nodes are said to be beyond preemption.
+        Preemption cannot help on those, so they are reported as unresolvable.
         """
-        pod = question.pod
-        if pod.workload_class != PERFORMANCE and question.is_plain:
-            return _named(question.listed, b"{}")
-        pieces = question.pieces
-        rows = self._rows.find(pieces) if pieces is not None else None
-        if pieces is not None and rows is not None:
-            return _without(question.listed, pieces, self._board.columns.class_code[rows])
-        refused = self._refused(pod, question.names, question.wholes)
+        pod, block = args.pod, args.block
+        if pod.workload_class != PERFORMANCE and block is not None:
+            return _named(args.listed, b"{}")
+        if block is not None:
+            return self._without_refused(args.listed, block)
+        refused = self._refused(pod, args)
         told = msgspec.json.encode(refused)
-        if question.wholes is None:
-            return _named(msgspec.json.encode([name for name in question.names if name not in refused]), told)
-        wholes = question.wholes
+        if not args.is_whole:
+            return _named(msgspec.json.encode([name for name in args.names if name not in refused]), told)
+        wholes = args.wholes
         if refused:
-            wholes = [whole for whole, name in zip(wholes, question.names, strict=True) if name not in refused]
+            wholes = [whole for whole, name in zip(wholes, args.names, strict=True) if name not in refused]
         head = b'{"NodeNames":null,"Nodes":{"metadata":{},"items":['
-        return Filtered(_enclosed(head, wholes, b"]}" + _FILTER_END + told + b"}"), b"")
+        return FilterResult(_enclosed(head, wholes, b"]}" + _FILTER_END + told + b"}"), b"")
 
-    def prioritize(self, question: Question, now_s: float) -> Scored:
-        """A score for each candidate; of what is not known, the neutral one."""
+    def _without_refused(self, listed: bytes, names: Names) -> FilterResult:
+        """The names without the rejected ones, and the reasons; unknown nodes pass."""
+        rows = self._rows.find(names)
+        codes = np.where(rows == UNKNOWN_ROW, _UNKNOWN, self._board.columns.class_code[rows])
+        hit = _REFUSED_CODES[codes]
+        if not hit.any():
+            return _named(listed, b"{}")
+        refused = self._entries.reasons_of(rows[hit], codes[hit])[1:]
+        return _named(b"[]" if hit.all() else names.those(~hit), b"{", refused, b"}")
+
+    def prioritize(self, args: ExtenderArgs, now_s: float) -> Scored:
+        """A score for each candidate; the neutral one for unknown nodes."""
         prepared = self._board.prepared(now_s)
-        foreseen = self.foreseen.take(question, prepared)
-        return foreseen or self._scored(question, prepared)
+        return self.speculative.take(args, prepared) or self._scored(args, prepared)
 
-    def foresee(self, question: Question, kept: bytes, now_s: float) -> None:
-        """After a filter's answer: what will be asked next."""
-        self.foreseen.expect(question, kept)
-        if self.foreseen.worthwhile:
-            all_kept = kept is question.listed
-            next_question = question if all_kept else Question(question.pod, question.exists, kept)
+    def speculate(self, args: ExtenderArgs, kept: bytes, now_s: float) -> None:
+        """Called after a filter response: computes the scores that will be requested next."""
+        self.speculative.expect(args, kept)
+        if self.speculative.worthwhile:
+            all_kept = kept is args.listed
+            next_args = args if all_kept else ExtenderArgs(args.pod, args.exists, kept)
             prepared = self._board.prepared(now_s)
-            self.foreseen.put(prepared, self._scored(next_question, prepared))
+            self.speculative.put(prepared, self._scored(next_args, prepared))
 
-    def _scored(self, question: Question, prepared: Prepared) -> Scored:
-        pod, unknown = question.pod, list[int]()
+    def _scored(self, args: ExtenderArgs, prepared: Prepared) -> Scored:
+        pod, block, unknown = args.pod, args.block, list[bytes]()
         scored = score(prepared, pod.cpu_cores, pod.gpus, pod.workload_class)
-        rows = self._rows.find(question.pieces) if question.pieces is not None else None
-        if rows is None:
-            rows, unknown = self._looked_up(question.names)
-        points = wire_scores(scored.score[rows], self._score_max)
-        strangers = (self._entries.of_unknown(question.names[at], self._neutral) for at in unknown)
-        entries = b"".join((self._entries.of(rows, points), *strangers))
-        return Scored(b"[%b]" % entries[1:], rows, points, scored.marginal_w)
+        if block is not None:
+            rows = self._rows.find(block)
+            known = rows != UNKNOWN_ROW
+            if not known.all():
+                rows, unknown = rows[known], block.those(~known)[2:-2].split(b'","')
+        else:
+            rows, places = self._looked_up(args.names)
+            unknown = [msgspec.json.encode(args.names[at])[1:-1] for at in places]
+        points = integer_scores(scored.score[rows], self._score_max)
+        entries = self._entries.of(rows, points), self._entries.of_unknown(unknown, self._neutral)
+        body = b"".join((b"[", entries[0][1:], entries[1][0 if len(rows) else 1 :], b"]"))
+        return Scored(body, rows, points, scored.marginal_w)
 
     def _looked_up(self, names: list[str]) -> tuple[NDArray[np.intp], list[int]]:
-        """The rows of those that are known, in order, and the places of those that are not."""
+        """The rows of the known nodes, in order, and the positions of the unknown ones."""
         index = self._board.index
-        try:  # nearly always all are, and then nothing has to be asked of each
+        try:  # nearly always all are known
             return np.fromiter(map(index.__getitem__, names), np.intp, len(names)), []
         except KeyError:
             rows = np.fromiter(map(index.get, names, repeat(-1)), np.intp, len(names))
             return rows[rows >= 0], np.flatnonzero(rows < 0).tolist()
 
     def preempt(self, pod: Pod, victims: dict[str, Raw]) -> bytes:
-        """The nodes where displacing pods would help: not those that this pod will be refused on."""
-        refused = self._refused(pod, list(victims), None)
+        """The nodes where preemption can help: without those that reject this pod."""
+        refused = self._refused_known(pod, list(victims))[0]
         kept = {name: meta for name, meta in victims.items() if name not in refused}
         return msgspec.json.encode({"NodeNameToMetaVictims": kept})
 
-    def _refused(self, pod: Pod, names: list[str], wholes: list[Raw] | None) -> dict[str, str]:
-        """Why the pod may not go there, by name; nodes that came whole and are not known, or by a twin without a class
-        alone, speak by their label.
+    def _refused(self, pod: Pod, args: ExtenderArgs) -> dict[str, str]:
+        """Reasons by name.
+
+        Whole nodes that the board does not know, or knows only by a twin without a class, are judged by their label.
         """
-        if pod.workload_class != PERFORMANCE:
-            return {}
-        rows, unknown = self._looked_up(names)
-        codes = self._board.columns.class_code[rows]
-        hit = _REFUSED_CODES[codes]
-        there = map(self._board.names.__getitem__, rows[hit].tolist())
-        refused = dict(zip(there, _REASONS[codes[hit]].tolist(), strict=True))
-        if wholes is None:
-            return refused
-        without_class = {
-            self._board.names[row] for row in rows[codes == _UNKNOWN].tolist() if self._board.nodes[row] is None
-        }
-        if without_class:
-            unknown += [at for at, name in enumerate(names) if name in without_class]
-        for at in unknown:
-            node_class = schedulable_class(None, node_labels(wholes[at]), self._board.profile_label)
+        names = args.names
+        refused, silent = self._refused_known(pod, names)
+        for at in silent if args.is_whole else ():
+            node_class = schedulable_class(None, self._labels.read(args.wholes[at]), self._board.profile_label)
             if (reason := rejection(pod.workload_class, node_class)) is not None:
                 refused[names[at]] = reason
         return refused
 
+    def _refused_known(self, pod: Pod, names: list[str]) -> tuple[dict[str, str], list[int]]:
+        """The nodes that the board rejects, with reasons, and the positions of those whose class it does not know."""
+        if pod.workload_class != PERFORMANCE:
+            return {}, []
+        board = self._board
+        rows, silent = self._looked_up(names)
+        codes = board.columns.class_code[rows]
+        hit = _REFUSED_CODES[codes]
+        there = [board.names[row] for row in rows[hit].tolist()]
+        refused = dict(zip(there, (_REASONS[code] for code in codes[hit].tolist()), strict=True))
+        without_class = {board.names[row] for row in rows[codes == _UNKNOWN].tolist() if board.nodes[row] is None}
+        if without_class:
+            silent += [at for at, name in enumerate(names) if name in without_class]
+        return refused, silent
 
-def _named(kept: bytes, refused: bytes) -> Filtered:
-    return Filtered(b"".join((b'{"Nodes":null,"NodeNames":', kept, _FILTER_END, refused, b"}")), kept)
 
-
-def _without(listed: bytes, names: list[bytes], codes: NDArray[np.int8]) -> Filtered:
-    """The names less those whose class is refused, and why those are."""
-    hit = _REFUSED_CODES[codes]
-    if not hit.any():
-        return _named(listed, b"{}")
-    kept = b'","'.join(compress(names, (~hit).tolist()))
-    reasons = _REFUSED_ENDS[codes[hit]].tolist()
-    refused = b',"'.join(map(add, compress(names, hit.tolist()), reasons))
-    return _named(b'["%b"]' % kept if kept else b"[]", b'{"%b}' % refused)
+def _named(kept: bytes, *refused: bytes | memoryview) -> FilterResult:
+    return FilterResult(b"".join((b'{"Nodes":null,"NodeNames":', kept, _FILTER_END, *refused, b"}")), kept)
 
 
 def _enclosed(head: bytes, items: Sequence[Raw], tail: bytes) -> bytes:
-    """The items with commas between, head and tail around them: megabytes, so they are copied but once."""
+    """The items joined with commas between head and tail. They are megabytes, so they are copied only once."""
     if not items:
         return head + tail
     *others, last = items

@@ -1,4 +1,4 @@
-"""The extender's metrics (SPEC 6). Series for each node are rendered when asked, some nodes at a time."""
+"""The extender's metrics. Series for nodes are rendered on each scrape, some nodes at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joulie.control.board import ScoreBoard
+from joulie.control.placement.board import ScoreBoard
 from joulie.metrics import Described, Instruments, escaped, head
 from joulie.model.names import PERFORMANCE, STANDARD
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
 
 CLASSES = (PERFORMANCE, STANDARD)
-NODES_AT_ONCE = 50  # some thirtieth of a millisecond, after which requests that came are answered
+NODES_AT_ONCE = 50  # about 30 microseconds, after which pending requests are answered
 COUNTED_AT_ONCE = 200
 _NEVER = -1
 _OF_NODES: dict[str, Described] = {
     name: Described(f"joulie_scheduler_{name}", "gauge", meaning, labels)
     for name, meaning, labels in (
-        ("final_node_score", "Score that the scheduler was last told.", ("node", "workload_class")),
-        ("node_headroom_score", "Percent of the power budget that is free, recent pods counted.", ("node",)),
+        ("final_node_score", "Score in the last response to the scheduler.", ("node", "workload_class")),
+        ("node_headroom_score", "Percent of the power budget that is free, with recent pods counted.", ("node",)),
         (
             "stale_twin_data",
-            "1 where a node's twin is too old, undated or missing, and its score neutral.",
+            "1 if a node's twin is stale, undated or missing, so that its score is neutral.",
             ("node",),
         ),
     )
@@ -45,20 +45,24 @@ class ExtenderMetrics:
         self._last_scores = {name: np.zeros(0, dtype=np.int16) for name in CLASSES}
         self._uncounted: list[tuple[str, str, float]] = []
         self._answered = {verb: self._timed(verb) for verb in ("filter", "prioritize")}
-        self.preempt_requests = made.counter("preempt_requests", "Questions about preemption.")
+        self.preempt_requests = made.counter("preempt_requests", "Preempt requests.")
         self.refused = made.counter(
             "refused_requests",
-            "Requests that could not be answered, by status; TLS handshakes that fail are none.",
+            "Requests that were refused, by status; failed TLS handshakes do not count.",
             "code",
         )
-        self.broken = made.counter("broken_objects_seen", "Objects found broken.", "kind")
-        self.relists = made.counter("relists", "Times a kind was listed again after a gap.", "kind")
-        self.watch_errors = made.counter("watch_errors", "Faults of watches, all survived.", "kind")
-        self.contact_age = made.gauge("api_contact_age_seconds", "Time since the API server last spoke.")
-        self.allocator_tuned = made.gauge("allocator_tuned", "1 where the C library keeps memory between requests.")
+        self.undecodable = made.counter("broken_objects_seen", "Objects that could not be decoded.", "kind")
+        self.relists = made.counter("relists", "Times that a kind was listed again after a gap.", "kind")
+        self.watch_errors = made.counter("watch_errors", "Failures of watches; each was retried.", "kind")
+        self.contact_age = made.gauge("api_contact_age_seconds", "Time since the last contact with the API server.")
+        self.clock_ahead = made.gauge(
+            "operator_clock_ahead_seconds",
+            "Time in a twin minus local time when its refresh arrived; refreshes are spread over RECONCILE_INTERVAL.",
+        )
+        self.allocator_tuned = made.gauge("allocator_tuned", "1 if the C library keeps memory between requests.")
 
     def answered(self, verb: str, workload_class: str, seconds: float) -> None:
-        """Written down at once, counted later: together that costs a fifth."""
+        """Recorded now and counted later in batches, at a fifth of the cost."""
         self._uncounted.append((verb, workload_class, seconds))
         if len(self._uncounted) == COUNTED_AT_ONCE:
             self._count()
@@ -71,16 +75,16 @@ class ExtenderMetrics:
         self._uncounted.clear()
 
     def note_scores(self, workload_class: str, rows: NDArray[np.intp], scores: NDArray[np.int64]) -> None:
-        """Remember what each node was last worth."""
+        """Remembers the last score of each node."""
         self._last(workload_class)[rows] = scores
 
     def forget(self, row: int) -> None:
-        """The row is another node's from now on."""
+        """The row will belong to another node."""
         for last in self._last_scores.values():
             last[row : row + 1] = _NEVER
 
     def page(self) -> Iterator[bytes]:
-        """The text that a scrape gets, in pieces. All of it is as of now, whatever comes between the pieces."""
+        """The text for a scrape, in chunks; all of it shows the moment of the call."""
         self._count()
         yield self.made.page()
         board = self._board
@@ -101,7 +105,7 @@ class ExtenderMetrics:
         return [*self.made.described, *_OF_NODES.values()]
 
     def _last(self, workload_class: str) -> NDArray[np.int16]:
-        """By row, what the scheduler was last told."""
+        """The last score sent to the scheduler, by row."""
         last = self._last_scores[workload_class]
         if len(last) < len(self._board.updated_s):
             more = np.full(len(self._board.updated_s) - len(last), _NEVER, dtype=np.int16)
@@ -127,7 +131,7 @@ def _head(name: str) -> bytes:
 def _series(
     name: str, form: str, nodes: list[str], values: NDArray[Any], shown: NDArray[np.bool_] | None = None
 ) -> Iterator[bytes]:
-    """A line for each node whose value is shown, some nodes at a time."""
+    """A line for each shown node, some nodes at a time."""
     line = _OF_NODES[name].name + form
     for start in range(0, len(nodes), NODES_AT_ONCE):
         part = slice(start, start + NODES_AT_ONCE)

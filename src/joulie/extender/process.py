@@ -1,45 +1,43 @@
-"""The extender as a process: watches on one side, HTTP on the other, and an end that finishes what it has begun."""
+"""The extender as a process: watches on one side, HTTP on the other, and a shutdown that finishes what has begun."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import time
 from collections.abc import Callable, Sequence
 
-from aiohttp import web
-
 from joulie.catalogue.lookup import Catalogue
+from joulie.cluster.decoding.decoders import DECODERS
 from joulie.cluster.port import PODS, Cluster, Resource
-from joulie.cluster.slim import DECODERS
-from joulie.cluster.watch_log import ContactLog
-from joulie.control.board import ScoreBoard
+from joulie.cluster.watch.log import ContactLog
+from joulie.control.placement.board import ScoreBoard
 from joulie.errors import InputError
-from joulie.extender.allocator import keep_memory
 from joulie.extender.answers import Answers
-from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
+from joulie.extender.pending_pods import PendingPods
 from joulie.extender.server import Service
 from joulie.extender.state import WATCHED, ExtenderState
 from joulie.extender.tls import Certificate, certificate
 from joulie.lifetime import first_to_end, stop_on_signals
 from joulie.logs import Log
-from joulie.serving import listen
+from joulie.serving import HttpServer
 from joulie.settings import ExtenderSettings
 
-FINISH_S = 5.0  # how long a request that has begun may take when the process is told to end
-SEND_S = 2.0  # and its answer to be sent, after that
-# News of pods come by the hundred a second while a scheduler waits for every answer; together they cost little. The
-# first is taken at once, those that follow at most so much later: what is on its way meanwhile is expected
-# (`ExpectedPods`). Of a node's class nothing may be known late, and many twins at once would hold up a request for
-# longer than one.
-TOGETHER_S = {PODS: 0.1}
-# The objects of a cluster live long and hold no cycles: looking through them for garbage would stall requests.
+FINISH_S = 5.0  # how long requests in progress may take at shutdown
+# Hundreds of pod events a second arrive while a scheduler waits for every response; in batches they cost little. The
+# first is processed at once, later ones after at most this time: until then `PendingPods` counts the pods, and a
+# request about a pod that the watch has not shown yet ends the wait. Twins are not batched: a node's class must be
+# current, and many twins at once would delay a request longer than one does.
+TOGETHER_S, HURRIED_S = {PODS: 0.1}, 0.01
+# A cluster's objects live long and have no reference cycles: garbage collection would only stall requests.
 _GC_THRESHOLDS = (50_000, 20, 100)
 
 
 class Extender:
-    """Everything that a request needs, without a process around it."""
+    """State, scores and service together, without a process."""
 
     def __init__(
         self, settings: ExtenderSettings, catalogue: Catalogue, now_s: Callable[[], float] = time.time
@@ -50,19 +48,22 @@ class Extender:
         board.on_freed = self._forget
         self.metrics = ExtenderMetrics(board, now_s)
         self.answers = Answers(board, settings.score.score_max)
-        self.expected = ExpectedPods(board)
-        self.state = ExtenderState(board, self._on_broken)
-        self.state.on_settled = self.expected.settle
-        self.service = Service(self.state, self.answers, self.expected, self.metrics, settings, now_s)
+        self.state = ExtenderState(board, self._on_undecodable, now_s)
+        self.metrics.clock_ahead.set_function(lambda: self.state.clock_ahead_s)
+        self.pending_pods = PendingPods(board, self.state.waiting)
+        self.state.on_settled, self.state.on_waiting = self.pending_pods.settle, self.pending_pods.confirm
+        self._hurry = asyncio.Event()
+        self.pending_pods.on_unconfirmed = self._hurry.set
+        self.service = Service(self.state, self.answers, self.pending_pods, self.metrics, settings, now_s)
 
     async def watch(self, cluster: Cluster) -> None:
-        """Follow the cluster for ever."""
+        """Watches the cluster until cancelled."""
         async with asyncio.TaskGroup() as watches:
             for resource in WATCHED:
                 watches.create_task(self._watch(cluster, resource))
 
     async def after_sync(self) -> None:
-        """Once everything is known, what is known is taken out of the search for garbage."""
+        """After the first sync, exempts all objects from garbage collection."""
         while not self.state.synced:
             await asyncio.sleep(0.05)
         gc.collect()
@@ -73,15 +74,18 @@ class Extender:
         async for changes in cluster.watch(resource, DECODERS[resource]):
             self.state.take(resource, changes)
             if self.state.synced and resource in TOGETHER_S:
-                await asyncio.sleep(TOGETHER_S[resource])
+                await asyncio.sleep(HURRIED_S)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), TOGETHER_S[resource])
+                self._hurry.clear()
 
     def _forget(self, _name: str, row: int) -> None:
-        self.expected.forget_rows()
+        self.pending_pods.forget_rows()
         self.metrics.forget(row)
 
-    def _on_broken(self, resource: Resource, key: str, reason: str) -> None:
-        self.metrics.broken.labels(resource.kind).inc()
-        self._log.warning("object cannot be read, it counts as absent", kind=resource.kind, object=key, reason=reason)
+    def _on_undecodable(self, resource: Resource, key: str, reason: str) -> None:
+        self.metrics.undecodable.labels(resource.kind).inc()
+        self._log.warning("object cannot be read; treated as absent", kind=resource.kind, object=key, reason=reason)
 
 
 async def run(
@@ -92,7 +96,7 @@ async def run(
     *,
     stop: asyncio.Event | None = None,
 ) -> int:
-    """Until SIGTERM, SIGINT or `stop`; exit code 0. Without a cluster it serves what it was given."""
+    """Runs until SIGTERM, SIGINT or `stop`; exit code 0. Without a cluster it serves the objects it was given."""
     stop = stop or stop_on_signals()
     gc.set_threshold(*_GC_THRESHOLDS)
     metrics = extender.metrics
@@ -104,7 +108,7 @@ async def run(
     if not tuned:
         Log("extender").warning("the C library's allocator cannot be tuned: requests with whole nodes take longer")
     secret = certificate(settings)
-    runners = await _listen(extender, settings, secret)
+    servers = await _listen(extender, settings, secret)
     background = [asyncio.create_task(extender.after_sync())]
     if cluster is not None:
         background.append(asyncio.create_task(extender.watch(cluster)))
@@ -113,38 +117,58 @@ async def run(
     try:
         await first_to_end(asyncio.create_task(_wait(stop)), *background[1:])
     finally:
-        await _part(extender, runners)
+        await _shut_down(extender, servers)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
     return 0
 
 
-async def _part(extender: Extender, runners: Sequence[web.ServerRunner]) -> None:
-    """Nobody new is let in, what has begun is answered, and then the connections end."""
-    await asyncio.gather(*(site.stop() for runner in runners for site in runner.sites))
-    servers = [runner.server for runner in runners if runner.server is not None]
+async def _shut_down(extender: Extender, servers: Sequence[HttpServer]) -> None:
+    """Stops listening, answers requests in progress, then closes the connections."""
+    for server in servers:
+        server.stop_listening()
     await extender.service.finish(lambda: any(server.connections for server in servers), FINISH_S)
-    await asyncio.gather(*(runner.cleanup() for runner in runners))
+    await asyncio.gather(*(server.cleanup() for server in servers))
 
 
 async def _wait(stop: asyncio.Event) -> None:
     await stop.wait()
 
 
-async def _listen(extender: Extender, settings: ExtenderSettings, secret: Certificate | None) -> list[web.ServerRunner]:
-    """Where the scheduler calls, and where Prometheus and probes do; both know all paths."""
-    runners: list[web.ServerRunner] = []
+async def _listen(extender: Extender, settings: ExtenderSettings, secret: Certificate | None) -> list[HttpServer]:
+    """One server for the scheduler, one for Prometheus and probes; both serve all paths."""
+    servers: list[HttpServer] = []
     places = [(settings.addr, "EXTENDER_ADDR", secret.context if secret else None)]
     if settings.metrics_addr != settings.addr:
         places.append((settings.metrics_addr, "METRICS_ADDR", None))
     try:
         for address, variable, context in places:
-            runner = web.ServerRunner(extender.service.server(), shutdown_timeout=SEND_S)
-            runners.append(runner)
-            await runner.setup()
-            await listen(runner, address, variable, context)
+            server = extender.service.server()
+            await server.start(address, variable, context)
+            servers.append(server)
     except InputError:
-        await asyncio.gather(*(runner.cleanup() for runner in runners))
+        await asyncio.gather(*(server.cleanup() for server in servers))
         raise
-    return runners
+    return servers
+
+
+# <malloc.h>
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
+_KEEP_BYTES = 1 << 30
+_TOP_PAD_BYTES = 64 << 20
+
+
+def keep_memory() -> bool:
+    """Makes glibc keep freed memory; False if the C library cannot (slower, but correct).
+
+    A request with whole nodes is some 15 MB. By default glibc maps and unmaps such a block for each one, and the page
+    faults cost more than the response (measured: 9,500 per request, with this none).
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    wanted = ((_M_MMAP_THRESHOLD, _KEEP_BYTES), (_M_TRIM_THRESHOLD, _KEEP_BYTES), (_M_TOP_PAD, _TOP_PAD_BYTES))
+    taken = [mallopt(option, value) == 1 for option, value in wanted]
+    return all(taken)

@@ -1,54 +1,64 @@
-"""The extender over HTTP: what arrives is checked, timed and answered; what is wrong gets one line."""
+"""The extender's HTTP service: checks, times and answers requests; errors are one line."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 
-import msgspec
 from aiohttp import HttpVersion10, web
 
+from joulie.errors import one_line
 from joulie.extender import debug
 from joulie.extender.answers import Answers, Scored
-from joulie.extender.connections import Handler, PunctualServer
-from joulie.extender.expected import ExpectedPods
 from joulie.extender.metrics import ExtenderMetrics
+from joulie.extender.pending_pods import PendingPods
 from joulie.extender.preemption import read_preemption
-from joulie.extender.requests import BadRequestError, Question, one_line, read_pod, read_question
+from joulie.extender.requests import BadRequestError, ExtenderArgs, TooLargeError, read_args, read_pod
 from joulie.extender.state import ExtenderState
 from joulie.logs import Log
+from joulie.model.snapshot import Pod
+from joulie.serving import ConnectionLimits, HttpServer, Page, bare_server, in_pieces
 from joulie.settings import ExtenderSettings
 
 PIECE_BYTES = 1 << 20
-READ_AHEAD_BYTES = 4 << 20  # else reading pauses and goes on for each quarter of a megabyte
+MAX_NEW_NODES = 1_000  # that kube-scheduler may know before the extender does
+MIN_LARGEST_BYTES = 4 << 20  # for small clusters: a pod and new nodes
+BYTES_PER_NODE = 64 << 10  # of a whole node; many images make it large
+RETRY_AFTER_S = "1"
+READ_AHEAD_BYTES = 4 << 20  # otherwise reading pauses every quarter of a megabyte
 JSON, TEXT = "application/json", "text/plain"
-PAGE_PAUSE_S = 0.001  # a scrape may take its time, a request meets one piece of it or two
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-PARTING_S = 1.0  # a scheduler that is busy asks more often
-IDLE_S = 75.0  # kube-scheduler keeps idle connections for 90 s; one that sends nothing is closed before
+MAX_PAGES = 4  # being rendered or waiting
+PAGE_PAUSE_S = 0.001  # between chunks of a scrape, so that a request waits for one or two
+PARTING_S = 1.0  # a busy scheduler sends requests more often
+MAX_HEAD_S = 10.0
+Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+
 _SILENT = logging.getLogger("joulie.extender.http")
 _SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False  # a request costs no log line, a bad one neither: they are counted
+_SILENT.propagate = False  # requests are counted, not logged, even bad ones
 
 
 class Service:
-    """Every path that the extender knows."""
+    """The paths of the extender."""
 
     def __init__(
         self,
         state: ExtenderState,
         answers: Answers,
-        expected: ExpectedPods,
+        pending: PendingPods,
         metrics: ExtenderMetrics,
         settings: ExtenderSettings,
         now_s: Callable[[], float],
     ) -> None:
-        self._state, self._answers, self._expected, self._metrics = state, answers, expected, metrics
+        self._state, self._answers, self._pending, self._metrics = state, answers, pending, metrics
         self._settings, self._now_s = settings, now_s
-        self._begun = 0
+        self._in_progress = 0
+        self._pages: dict[Hashable, asyncio.Task[bytes]] = {}
+        self._one_page = asyncio.Lock()
         self._ending = False
+        self._metrics_page = Page(metrics.page, PAGE_PAUSE_S)
         self._faults: set[type[Exception]] = set()
         self._log = Log("extender")
         self._posts: dict[str, Handler] = {
@@ -64,39 +74,45 @@ class Service:
             "/debug/scoring": self._debug,
         }
 
-    def server(self) -> web.Server:
-        """For a runner: no router, no middleware, no log."""
-        return PunctualServer(
+    def server(self) -> HttpServer:
+        """A server for one address, without router, middleware or log."""
+        settings = self._settings
+        patience_s = min(MAX_HEAD_S, settings.request_timeout_s * 10)
+        limits = ConnectionLimits(
+            connections=settings.max_connections,
+            head_s=patience_s,
+            unread_s=patience_s,
+            half_closed=True,
+            held_bytes=max(ConnectionLimits().held_bytes, 2 * settings.max_request_bytes),
+        )
+        return bare_server(
             self.handle,
+            limits,
             self._count_refusal,
-            access_log=None,
-            logger=_SILENT,
-            keepalive_timeout=IDLE_S,
-            lingering_time=1.0,
+            _SILENT,
             auto_decompress=False,
             read_bufsize=READ_AHEAD_BYTES,
-            head_timeout_s=self._settings.request_timeout_s * 10,
         )
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
-        self._begun += 1
+        self._in_progress += 1
         try:
             answer = await self._answer(request)
         finally:
-            self._begun -= 1
+            self._in_progress -= 1
         if self._ending:
             answer.force_close()
         return answer
 
     async def finish(self, connected: Callable[[], bool], within_s: float) -> None:
-        """Answer what has begun and part with each client after its answer; what takes longer is left.
+        """Answers requests in progress within the limit, and closes each connection after its response.
 
-        A client that asks on a kept connection gets a last answer if it asks soon, which tells it to go elsewhere.
+        A kept connection may send one more request soon; its response tells the client to reconnect elsewhere.
         """
         self._ending = True
         loop = asyncio.get_running_loop()
         asking_s, ending_s = (loop.time() + wait_s for wait_s in (PARTING_S, within_s))
-        while loop.time() < (ending_s if self._begun else asking_s) and connected():
+        while loop.time() < (ending_s if self._in_progress else asking_s) and connected():
             await asyncio.sleep(0.01)
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
@@ -108,88 +124,103 @@ class Service:
             return self._refuse(405 if known else 404, f"{method} {one_line(path, 80)} is not served here")
         try:
             return await handler(request)
+        except _RefusedError as error:
+            return self._refuse(error.status, str(error))
+        except TooLargeError as error:
+            return self._refuse(413, str(error))
         except BadRequestError as error:
             return self._refuse(400, str(error))
         except TimeoutError:
             return self._refuse(408, f"the request did not arrive within {self._settings.request_timeout_s:g} s")
-        except _NotReadyError:
-            return self._refuse(503, _NOT_SYNCED)
-        except _TooLargeError:
-            return self._refuse(413, f"the request is larger than {self._settings.max_request_bytes} bytes")
         except web.RequestPayloadError as error:
-            return self._refuse(400, f"the request's body is broken: {one_line(str(error), 200)}")
-        except ConnectionError:  # nobody waits for the answer
+            return self._refuse(400, f"the request's body cannot be read: {one_line(str(error), 200)}")
+        except ConnectionError:  # the client is gone
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the scheduler gets an answer
-            if type(error) not in self._faults:  # a fault of ours: said once, then counted
+            if type(error) not in self._faults:  # a bug: logged once, then counted
                 self._faults.add(type(error))
-                self._log.error("a request could not be answered", exc_info=True, path=path)
-            return self._refuse(500, f"a fault in the extender: {one_line(repr(error), 200)}")
+                self._log.error("request failed with an internal error", exc_info=True, path=path)
+            return self._refuse(500, f"internal error: {one_line(repr(error), 200)}")
 
     async def _filter(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
         started = time.perf_counter()
-        question = read_question(body, keep_nodes=True)
-        answer = self._answers.filter(question)
+        args = read_args(body, self._max_nodes())
+        answer = self._answers.filter(args)
         took_s = time.perf_counter() - started
-        self._afterwards(self._filtered, question, answer.kept, took_s)
+        self._afterwards(self._filtered, args, answer.kept, took_s)
         return _json(answer.body)
 
-    def _filtered(self, question: Question, kept: bytes, took_s: float) -> None:
-        self._metrics.answered("filter", question.pod.workload_class, took_s)
+    def _filtered(self, args: ExtenderArgs, kept: bytes, took_s: float) -> None:
+        self._metrics.answered("filter", args.pod.workload_class, took_s)
         if kept:
-            self._answers.foresee(question, kept, self._now_s())
+            self._answers.speculate(args, kept, self._now_s())
 
     async def _prioritize(self, request: web.BaseRequest) -> web.Response:
         body = await self._body(request)
         started = time.perf_counter()
-        question = read_question(body, keep_nodes=False)
+        args = read_args(body, self._max_nodes())
         now_s = self._now_s()
-        self._expected.expire(now_s)
-        scored = self._answers.prioritize(question, now_s)
+        self._pending.expire(now_s)
+        scored = self._answers.prioritize(args, now_s)
         took_s = time.perf_counter() - started
-        self._afterwards(self._prioritized, question, scored, took_s)
+        self._afterwards(self._prioritized, args, scored, took_s)
         return _json(scored.body)
 
-    def _prioritized(self, question: Question, scored: Scored, took_s: float) -> None:
-        workload_class, now_s = question.pod.workload_class, self._now_s()
+    def _prioritized(self, args: ExtenderArgs, scored: Scored, took_s: float) -> None:
+        workload_class, now_s = args.pod.workload_class, self._now_s()
         self._metrics.answered("prioritize", workload_class, took_s)
         self._metrics.note_scores(workload_class, scored.rows, scored.points)
-        key = f"{question.pod.namespace}/{question.pod.name}"
-        if question.exists and self._settings.score.count_recent_pods and self._state.waits_for_a_node(key):
-            self._expected.expect(key, scored, now_s)
+        key = f"{args.pod.namespace}/{args.pod.name}"
+        if args.exists and self._settings.score.count_recent_pods and self._state.may_be_bound(key):
+            self._pending.expect(key, args.pod, scored, now_s)
 
     def _afterwards(self, work: Callable[..., None], *arguments: object) -> None:
-        """When the answer is on its way and before anything else is asked: the scheduler need not wait for it."""
+        """Runs after the response is on its way and before the next request, so that the scheduler does not wait."""
         asyncio.get_running_loop().call_soon(work, *arguments)
 
     async def _preempt(self, request: web.BaseRequest) -> web.Response:
-        pod, victims = read_preemption(await self._body(request))
+        pod, victims = read_preemption(await self._body(request), self._max_nodes())
         self._metrics.preempt_requests.inc()
         return _json(self._answers.preempt(pod, victims))
 
     async def _debug(self, request: web.BaseRequest) -> web.Response:
-        board, now_s = self._state.board, self._now_s()
-        self._expected.expire(now_s)
         form = request.query.get("format", "table" if TEXT in request.headers.get("Accept", "") else "json")
         if form not in ("table", "json"):
-            raise BadRequestError(f"format={one_line(form, 80)}: table or json")
-        wants_table = form == "table"
-        if request.method == "POST":
-            pod = read_pod(await self._body(request), "Pod")
-        elif "pod" in request.query:
-            found = self._state.pods.get(request.query["pod"])
-            if found is None:
-                wanted = one_line(request.query["pod"], 300)
-                return self._refuse(404, f"pod {wanted!r} is not known; write NAMESPACE/NAME")
-            pod = found
-        else:
-            state = debug.state_json(board, self._settings.marginal, now_s)
-            return _text(debug.state_table(state)) if wants_table else _json(msgspec.json.encode(state))
-        scores = debug.scores_of(board, pod, now_s)
-        if wants_table:
-            return _text(debug.scores_table(board, pod, scores))
-        return _json(msgspec.json.encode(debug.scores_json(board, pod, scores)))
+            raise BadRequestError(f"format={one_line(form, 80)}: expected table or json")
+        asked: bytes | str | None = await self._body(request) if request.method == "POST" else request.query.get("pod")
+        pod = read_pod(asked, "Pod") if isinstance(asked, bytes) else self._state.pods.get(asked or "")
+        if pod is None and asked is not None:
+            return self._refuse(404, f"pod {one_line(str(asked), 300)!r} is not known; expected NAMESPACE/NAME")
+        if len(self._pages) >= MAX_PAGES and (form, asked) not in self._pages:
+            raise _RefusedError(503, "too many debug requests at once")
+        body = await self._in_turn((form, asked), lambda: self._debug_pieces(form, pod))
+        return web.Response(text=body.decode()) if form == "table" else _json(body)
+
+    def _debug_pieces(self, form: str, pod: Pod | None) -> Iterator[bytes]:
+        now_s = self._now_s()
+        self._pending.expire(now_s)
+        copy = debug.BoardCopy.of(self._state.board, now_s)
+        if pod is None:
+            return debug.state_table(copy) if form == "table" else debug.state_json(copy, self._settings.marginal)
+        return debug.scores_table(copy, pod) if form == "table" else debug.scores_json(copy, pod)
+
+    async def _in_turn(self, key: Hashable, pieces: Callable[[], Iterator[bytes]]) -> bytes:
+        """Renders a page, which costs as much as many requests: one at a time, shared by all waiting clients."""
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = asyncio.create_task(self._page_of(pieces))
+            page.add_done_callback(lambda _: self._pages.pop(key))
+        return await asyncio.shield(page)
+
+    async def _page_of(self, pieces: Callable[[], Iterator[bytes]]) -> bytes:
+        """Renders in chunks, so that requests do not wait for the whole page."""
+        made: list[bytes] = []
+        async with self._one_page:
+            for piece in pieces():
+                made.append(piece)
+                await asyncio.sleep(PAGE_PAUSE_S)
+        return b"".join(made)
 
     async def _healthz(self, _: web.BaseRequest) -> web.Response:
         return _text(("ok\n",))
@@ -198,32 +229,30 @@ class Service:
         return _text(("ok\n",)) if self._state.synced else self._refuse(503, _NOT_SYNCED)
 
     async def _page(self, _: web.BaseRequest) -> web.Response:
-        """In pieces, so that nobody waits for the whole page."""
-        self._expected.expire(self._now_s())
-        pieces: list[bytes] = []
-        for piece in self._metrics.page():
-            pieces.append(piece)
-            await asyncio.sleep(PAGE_PAUSE_S)
-        return web.Response(body=b"".join(pieces), headers={"Content-Type": PROMETHEUS})
+        self._pending.expire(self._now_s())
+        return await self._metrics_page.answer()
 
     async def _body(self, request: web.BaseRequest) -> bytes:
-        """All of the request, if it is not too large and not too slow; nothing is answered before all is known."""
+        """The whole body, if it is neither too large nor too slow. Refused before the first sync."""
         if not self._state.synced:
-            raise _NotReadyError
-        largest = self._settings.max_request_bytes
+            raise _RefusedError(503, _NOT_SYNCED)
+        needed = MIN_LARGEST_BYTES + BYTES_PER_NODE * len(self._state.board.index)
+        largest = min(self._settings.max_request_bytes, needed)
         if (request.content_length or 0) > largest:
-            raise _TooLargeError
+            raise _too_large(largest)
         if (coding := request.headers.get("Content-Encoding", "identity")).lower() != "identity":
-            raise BadRequestError(f"Content-Encoding {one_line(coding, 80)} is not read: send the body as it is")
+            raise BadRequestError(
+                f"Content-Encoding {one_line(coding, 80)} is not supported: send the body uncompressed"
+            )
         if (
             request.headers.get("Expect", "").lower() == "100-continue" and request.version > HttpVersion10
-        ):  # curl waits for it
+        ):  # curl waits for this
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
-        if request.content.is_eof():  # small ones have arrived as a whole
+        if request.content.is_eof():  # small bodies have arrived completely
             body = request.content.read_nowait()
             if len(body) > largest:
-                raise _TooLargeError
+                raise _too_large(largest)
             return body
         pieces: list[bytes] = []
         size = 0
@@ -231,39 +260,39 @@ class Service:
             while piece := await request.content.readany():
                 size += len(piece)
                 if size > largest:
-                    raise _TooLargeError
+                    raise _too_large(largest)
                 pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def _max_nodes(self) -> int:
+        return len(self._state.board.index) + MAX_NEW_NODES
+
     def _refuse(self, status: int, reason: str) -> web.Response:
         self._count_refusal(status)
-        return web.Response(status=status, text=reason + "\n")
+        headers = {"Retry-After": RETRY_AFTER_S} if status == 503 else None
+        return web.Response(status=status, text=reason + "\n", headers=headers)
 
     def _count_refusal(self, status: int) -> None:
         self._metrics.refused.labels(str(status)).inc()
 
 
-class _NotReadyError(Exception):
-    pass
+class _RefusedError(Exception):
+    """The request is valid but cannot be answered now."""
 
-
-class _TooLargeError(Exception):
-    pass
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 _NOT_SYNCED = "not all objects are known yet"
 
 
+def _too_large(largest: int) -> TooLargeError:
+    return TooLargeError(f"the request is larger than {largest} bytes")
+
+
 def _json(body: bytes) -> web.Response:
-    """What is large goes out piece by piece: at once, it would be copied twice more on its way."""
-    if len(body) <= PIECE_BYTES:
-        return web.Response(body=body, content_type=JSON)
-    return web.Response(body=_pieces(body), headers={"Content-Type": JSON, "Content-Length": str(len(body))})
-
-
-async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
-    for start in range(0, len(body), PIECE_BYTES):
-        yield memoryview(body)[start : start + PIECE_BYTES]
+    return in_pieces(body, JSON, PIECE_BYTES)
 
 
 def _text(lines: Iterable[str]) -> web.Response:

@@ -1,4 +1,4 @@
-"""The lab: whole data centres on a laptop, through the same decision code as a live cluster (SPEC 12).
+"""The lab: whole data centres on a laptop, through the same decision code as a live cluster.
 
 Jobs queue, run on `plant` and finish; caps, twins and scores come from `control`, as operator and extender call it. May
 import: `plugins`, `sources`, `control`, `plant` and what stands below. What is compiled (numba, an extra) is loaded

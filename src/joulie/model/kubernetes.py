@@ -5,7 +5,7 @@ Everything else in an object is skipped while decoding, which is most of it.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from joulie.model.quantity import Quantity
 from joulie.model.selector import Requirement
@@ -22,15 +22,28 @@ class ObjectMeta(Struct, rename="camel", omit_defaults=True):
     deletion_timestamp: str | None = None
     uid: str | None = None
     resource_version: str | None = None
+    generation: int | None = None  # counts changes of the spec
+
+
+class TaintSpec(Struct, rename="camel"):
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
 
 
 class NodeSpec(Struct, rename="camel"):
     unschedulable: bool | None = None
+    taints: list[TaintSpec] | None = None
+
+
+class NodeInfo(Struct):
+    boot_id: str = field(default="", name="bootID")
 
 
 class NodeStatus(Struct, rename="camel"):
     capacity: Resources | None = None
     allocatable: Resources | None = None
+    node_info: NodeInfo | None = None
 
 
 class NodeObject(Struct, rename="camel"):
@@ -76,17 +89,25 @@ class Affinity(Struct, rename="camel"):
     node_affinity: NodeAffinity | None = None
 
 
+class TolerationSpec(Struct, rename="camel"):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
 class PodSpec(Struct, rename="camel"):
     node_name: str | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
+    tolerations: list[TolerationSpec] | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: Resources | None = None
     resources: ResourceRequirements | None = None
 
 
-class Condition(Struct, rename="camel"):
+class PodCondition(Struct, rename="camel"):
     type: str
     status: str = ""
     last_transition_time: str | None = None
@@ -94,7 +115,7 @@ class Condition(Struct, rename="camel"):
 
 class PodStatus(Struct, rename="camel"):
     phase: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
 
 
 class PodObject(Struct, rename="camel"):

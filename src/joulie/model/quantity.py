@@ -15,14 +15,14 @@ _SCALE: dict[str, Decimal] = {
     **{s: Decimal(10) ** (3 * (i + 1)) for i, s in enumerate("kMGTPE")},
     **{f"{s}i": Decimal(2) ** (10 * (i + 1)) for i, s in enumerate("KMGTPE")},
 }
-_LARGEST = 2.0**63  # what a Kubernetes quantity can hold
+_MAX_VALUE = 2.0**63  # what a Kubernetes quantity can hold
 
 
 def parse_quantity(quantity: Quantity) -> float:
-    """The value as a float; ValueError for anything Kubernetes would not take, and for less than nothing."""
+    """The value as a float; ValueError for anything Kubernetes would not take, and for negative ones."""
     if isinstance(quantity, str):
         return _parse_text(quantity)
-    if isinstance(quantity, int) and abs(quantity) > _LARGEST:  # it may have more digits than can be shown
+    if isinstance(quantity, int) and abs(quantity) > _MAX_VALUE:  # it may have more digits than can be shown
         raise ValueError("the number is out of range")
     if isinstance(quantity, bool) or not math.isfinite(quantity):
         raise ValueError(f"{quantity!r} is not a quantity")
@@ -44,6 +44,6 @@ def _parse_text(text: str) -> float:
 def _in_range(value: float, text: str) -> float:
     if value < 0:
         raise ValueError(f"{text!r} is negative")
-    if value > _LARGEST:
+    if value > _MAX_VALUE:
         raise ValueError(f"{text!r} is out of range")
     return value + 0.0  # a minus zero is a zero

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from joulie.model.api import NodeHardware, NodeTwin
+from joulie.model.api import NodeHardware, NodePowerProfileStatus, NodeTwin
 from joulie.model.selector import Requirement
+from joulie.model.tiers import PowerSource
 
 WorkloadClass = Literal["performance", "standard"]
+
+
+class Taint(NamedTuple):
+    """What keeps pods off a node that do not tolerate it."""
+
+    key: str
+    value: str
+    effect: str  # NoSchedule, PreferNoSchedule, NoExecute
+
+    def __str__(self) -> str:
+        return f"{self.key}{self.value and f'={self.value}'}:{self.effect}"
+
+
+class Toleration(NamedTuple):
+    """Which taints a pod puts up with; an empty part stands for any."""
+
+    key: str = ""
+    value: str | None = None  # None: any, as with the operator Exists
+    effect: str = ""
+
+    def covers(self, taint: Taint) -> bool:
+        return (
+            self.key in ("", taint.key)
+            and self.effect in ("", taint.effect)
+            and (self.value is None or self.value == taint.value)
+        )
 
 
 class Node(Struct, frozen=True, gc=False):
@@ -22,6 +49,10 @@ class Node(Struct, frozen=True, gc=False):
     capacity_cores: float = 0.0  # 0: not stated
     capacity_nvidia_gpus: float = 0.0
     capacity_amd_gpus: float = 0.0
+    taints: tuple[Taint, ...] = ()
+    boot_id: str = ""  # changes with each boot; empty: not stated
+    capacity_watts: float | None = None  # of the resource joulie.io/watts; None: not advertised
+    allocatable_watts: float | None = None
 
     @property
     def capacity_gpus(self) -> float:
@@ -40,9 +71,11 @@ class Pod(Struct, frozen=True, gc=False):
     finished: bool = False  # Succeeded or Failed
     terminating: bool = False  # has a deletion time stamp
     scheduled_at_s: float | None = None
-    # Only what can tell the power profiles apart, so that most pods carry nothing (SPEC 4).
+    # Only what can tell the power profiles apart, so that most pods carry nothing.
     node_selector: Mapping[str, str] | None = None
     required_terms: tuple[tuple[Requirement, ...], ...] | None = None  # terms ORed, requirements ANDed
+    tolerations: tuple[Toleration, ...] = ()
+    watts: float = 0.0  # of the resource joulie.io/watts; 0: it asks for none
 
 
 class Pin(Struct, frozen=True, gc=False):
@@ -51,18 +84,20 @@ class Pin(Struct, frozen=True, gc=False):
     name: str
     node: str
     profile: Literal["performance", "eco"]
-    cpu_cap_w: float | None = None
+    cpu_cap_w: float | None = None  # each package
     cpu_cap_pct: float | None = None
     gpu_cap_w: float | None = None  # each GPU
     gpu_cap_pct: float | None = None
     created_at_s: float | None = None
     expires_at_s: float | None = None
+    generation: int | None = None
+    status: NodePowerProfileStatus | None = None  # what was said of it; no decision depends on it
 
 
 class PowerReading(Struct, frozen=True, gc=False):
-    """Node power from outside: who measured it, how much, when."""
+    """Node power from outside: its source, how much, when."""
 
-    source: Literal["kepler", "http"]
+    source: PowerSource
     power_w: float
     measured_at_s: float
 

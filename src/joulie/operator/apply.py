@@ -1,4 +1,4 @@
-"""Executes jobs: many nodes at once, each node's writes in order, each write only while we lead."""
+"""Executes jobs: many nodes concurrently, each node's writes in order, each write only while leading."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from joulie.cluster.port import NODE_TWINS, Cluster, ClusterError, ConflictError, NotFoundError, Resource
-from joulie.operator.pacing import TokenBucket, pause
+from joulie.cluster.patches import apply_status
+from joulie.cluster.port import NODE_TWINS, NODES, Cluster, ClusterError, ConflictError, NotFoundError, Resource
+from joulie.operator.rate_limit import TokenBucket, pause
 from joulie.operator.writes import Job, Write
 
 CONCURRENT_JOBS = 64
 ATTEMPTS = 4
 FIRST_RETRY_S = 0.2
-LONGEST_RETRY_S = 5.0  # whatever the server asks for: the next decision tries again anyway
+MAX_RETRY_S = 5.0  # upper bound for Retry-After; the next decision retries anyway
 CALL_DEADLINE_S = 10.0
 
 
 class NotLeadingError(Exception):
-    """Somebody else may lead by now: nothing more is written."""
+    """Another process may lead by now, so nothing more is written."""
 
 
-class Known(Protocol):
-    """What is known of the cluster; answers to writes tell it something before the watch does."""
+class WriteListener(Protocol):
+    """Receives the responses to writes, which arrive before the watch reports them."""
 
     def written(self, resource: Resource, key: str, body: bytes) -> None:
-        """The object as it is after a write."""
+        """The object after a write."""
         ...
 
     def gone(self, resource: Resource, key: str) -> None: ...
 
 
 @dataclass
-class Outcome:
-    """What became of a batch of jobs."""
+class WriteOutcome:
+    """The results of a batch of jobs."""
 
     done: list[Job] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # by node
@@ -46,26 +47,28 @@ class Outcome:
 class Applier:
     """Writes jobs through the port."""
 
-    def __init__(self, cluster: Cluster, bucket: TokenBucket, lead_left_s: Callable[[], float], known: Known) -> None:
+    def __init__(
+        self, cluster: Cluster, bucket: TokenBucket, lead_left_s: Callable[[], float], known: WriteListener
+    ) -> None:
         self._cluster = cluster
         self.bucket = bucket
         self._lead_left_s = lead_left_s
         self._known = known
-        self.in_flight = 0  # calls that the server may still carry out
+        self.in_flight = 0  # calls without a response yet
 
-    async def run(self, jobs: Iterable[Job], outcome: Outcome | None = None) -> Outcome:
-        """All jobs; a job that fails is tried again at the next decision, because its difference is still there.
+    async def run(self, jobs: Iterable[Job], outcome: WriteOutcome | None = None) -> WriteOutcome:
+        """Runs all jobs. The next decision retries a failed one, because its difference still exists.
 
-        `outcome` grows meanwhile: whoever hands it in knows what was done even if this is cancelled.
+        `outcome` is filled as jobs finish, so that a caller knows what was done even after cancellation.
         """
-        outcome = outcome or Outcome()
+        outcome = outcome or WriteOutcome()
         waiting = deque(jobs)
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(CONCURRENT_JOBS, len(waiting))):
                 workers.create_task(self._work(waiting, outcome))
         return outcome
 
-    async def _work(self, waiting: deque[Job], outcome: Outcome) -> None:
+    async def _work(self, waiting: deque[Job], outcome: WriteOutcome) -> None:
         while waiting and not outcome.lost_lead:
             job = waiting.popleft()
             try:
@@ -80,7 +83,7 @@ class Applier:
                 outcome.failed[job.node] = str(error)
 
     async def _write(self, write: Write) -> None:
-        """One write, tried again while the fault may pass; a deletion of what is gone is done."""
+        """One write, retried while the error is transient; deleting what does not exist succeeds."""
         delay_s = FIRST_RETRY_S
         for attempt in range(1, ATTEMPTS + 1):
             await self.bucket.take(self._leads)
@@ -102,10 +105,10 @@ class Applier:
                 raise
             except (ClusterError, TimeoutError) as error:
                 fault = error if isinstance(error, ClusterError) else ClusterError("no answer in time")
-                again = fault.may_pass or (fault.status == 409 and write.verb == "patch")
+                again = fault.is_transient or (fault.status == 409 and write.verb == "patch")
                 if attempt == ATTEMPTS or not again:
                     raise fault from None
-                await pause(min(fault.retry_after_s or delay_s, LONGEST_RETRY_S), self._leads)
+                await pause(min(fault.retry_after_s or delay_s, MAX_RETRY_S), self._leads)
                 delay_s *= 2
 
     async def _call(self, write: Write) -> None:
@@ -115,27 +118,35 @@ class Applier:
         if write.verb == "create":
             answer = await self._create(write)
         else:
-            answer = await self._cluster.patch(
-                write.resource, write.name, write.body, status=write.status, may_send=self._leads
-            )
+            answer = await self._patch(write)
         if answer is not None:
             self._known.written(write.resource, write.name, answer)
 
-    async def _create(self, write: Write) -> bytes | None:
-        """What exists already is brought to what was to be created.
+    async def _patch(self, write: Write) -> bytes:
+        if not write.status:
+            return await self._cluster.patch(write.resource, write.name, write.body, may_send=self._leads)
+        if write.resource is NODES:  # kubelet's status: only the keys that are named
+            return await self._cluster.patch(write.resource, write.name, write.body, status=True, may_send=self._leads)
+        status = write.body["status"]
+        return await apply_status(
+            self._cluster, write.resource, write.name, status, owned=write.owned, may_send=self._leads
+        )
 
-        It may be ours, with an answer that got lost; or a twin that cannot be read and counts as absent.
+    async def _create(self, write: Write) -> bytes | None:
+        """Patches the object if it exists already.
+
+        Its creation may have succeeded with a lost response, or it is a twin that cannot be decoded.
         """
         try:
             return await self._cluster.create(
                 write.resource, write.body, namespace=write.namespace, may_send=self._leads
             )
         except ConflictError:
-            if write.resource is not NODE_TWINS:  # an event of that name tells the same
+            if write.resource is not NODE_TWINS:  # an Event of that name has the same content
                 return None
             spec = {"spec": write.body["spec"]}
             return await self._cluster.patch(write.resource, write.name, spec, may_send=self._leads)
 
     def _leads(self) -> bool:
-        """Asked again when the bytes are about to leave: the process may have stood still since the last look."""
+        """Checked again right before sending, because the process may have been suspended since the last check."""
         return self._lead_left_s() > 0

@@ -1,58 +1,75 @@
-"""The cluster as the operator knows it: dictionaries kept up to date by events, never rebuilt."""
+"""The cluster as the operator knows it: dictionaries updated by watch events, never rebuilt."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from joulie.cluster.broken import BrokenObjects, OnBroken
-from joulie.cluster.ledger import version_of
+from joulie.cluster.decoding.decoders import DECODERS
 from joulie.cluster.port import (
     NODE_HARDWARE,
     NODE_POWER_PROFILES,
     NODE_TWINS,
     NODES,
     PODS,
-    Broken,
+    POWER_BUDGETS,
+    TELEMETRY_PROFILES,
     Change,
     Deleted,
     Resource,
     Synced,
+    Undecodable,
     Upserted,
 )
-from joulie.cluster.slim import DECODERS
-from joulie.model.api import NodeHardware, NodeTwin
+from joulie.cluster.undecodable import OnUndecodable, UndecodableObjects
+from joulie.cluster.watch.deltas import version_of
+from joulie.model.api import NodeHardware, NodeTwin, PowerBudget, TelemetryProfile
 from joulie.model.snapshot import Node, Pin, Pod, Snapshot, Telemetry
 
-WATCHED = (NODES, PODS, NODE_HARDWARE, NODE_TWINS, NODE_POWER_PROFILES)
+NEEDED = (NODES, PODS, NODE_HARDWARE, NODE_TWINS, NODE_POWER_PROFILES)  # for a decision
+WATCHED = (*NEEDED, POWER_BUDGETS, TELEMETRY_PROFILES)
 
 
 class ClusterState:
-    """Objects by key. A broken object counts as absent, is counted, and is named once until it is whole again."""
+    """Objects by key. An undecodable object counts as absent, is counted, and is reported once."""
 
-    def __init__(self, on_broken: OnBroken) -> None:
+    def __init__(self, on_undecodable: OnUndecodable) -> None:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.hardware: dict[str, NodeHardware] = {}
         self.twins: dict[str, NodeTwin] = {}
         self.pins: dict[str, Pin] = {}
-        self.broken = BrokenObjects(on_broken)
+        self.budgets: dict[str, PowerBudget] = {}
+        self.profiles: dict[str, TelemetryProfile] = {}
+        self.undecodable = UndecodableObjects(on_undecodable)
         self._synced: set[Resource] = set()
-        # Of what we write: the last version that was told, and that of an answer which the watch has yet to reach.
-        self._told: dict[Resource, dict[str, int]] = {NODES: {}, NODE_TWINS: {}}
-        self._answered: dict[tuple[Resource, str], int] = {}
+        # Of kinds that are written: the last version from the watch, and that of a response ahead of it.
+        self._watched: dict[Resource, dict[str, int]] = {
+            resource: {} for resource in (NODES, NODE_TWINS, NODE_POWER_PROFILES, POWER_BUDGETS, TELEMETRY_PROFILES)
+        }
+        self._responded: dict[tuple[Resource, str], int] = {}
         self._objects: dict[Resource, dict[str, Any]] = {
             NODES: self.nodes,
             PODS: self.pods,
             NODE_HARDWARE: self.hardware,
             NODE_TWINS: self.twins,
             NODE_POWER_PROFILES: self.pins,
+            POWER_BUDGETS: self.budgets,
+            TELEMETRY_PROFILES: self.profiles,
         }
 
     @property
     def synced(self) -> bool:
-        """Whether everything that existed at the start is known."""
-        return len(self._synced) == len(WATCHED)
+        """Whether the first list of every kind that a decision needs is complete."""
+        return self._synced.issuperset(NEEDED)
+
+    @property
+    def budgets_synced(self) -> bool:
+        return self.synced and POWER_BUDGETS in self._synced
+
+    @property
+    def all_synced(self) -> bool:
+        return self._synced.issuperset(WATCHED)
 
     def take(self, resource: Resource, changes: Sequence[Change[Any]]) -> None:
         objects = self._objects[resource]
@@ -62,61 +79,75 @@ class ClusterState:
                     if self._is_overtaken(resource, key, version):
                         continue
                     objects[key] = value
-                    self.broken.gone(resource, key)
+                    self.undecodable.gone(resource, key)
                 case Deleted(key):
                     self._forget(resource, key)
                     objects.pop(key, None)
-                    self.broken.gone(resource, key)
-                case Broken(key, reason):
+                    self.undecodable.gone(resource, key)
+                case Undecodable(key, reason):
                     self._forget(resource, key)
                     objects.pop(key, None)
-                    self.broken.found(resource, key, reason)
-                case Synced():  # what an answer told before was told now, or belongs to another history
+                    self.undecodable.found(resource, key, reason)
+                case Synced():  # earlier responses are included now, or belong to another history
                     self._synced.add(resource)
-                    self._answered = {known: it for known, it in self._answered.items() if known[0] != resource}
+                    self._responded = {known: it for known, it in self._responded.items() if known[0] != resource}
 
     def written(self, resource: Resource, key: str, body: bytes) -> None:
-        """The answer to a write of ours, unless the watch has told of it, or of something newer, already.
+        """Takes the response to a write, unless the watch has already delivered it or something newer.
 
-        Until the watch has come so far, what it tells of the object is older and is left out: otherwise a decision in
-        the meantime would write the same again. A node that the watch does not know is on its way out.
+        Until the watch has reached that version, its older events about the object are ignored: otherwise a decision in
+        the meantime would write the same again. A node that the watch does not know is being deleted.
         """
-        told = self._told.get(resource)
-        if told is None or (resource is NODES and key not in self.nodes):
+        watched = self._watched.get(resource)
+        if watched is None or (resource is NODES and key not in self.nodes):
             return
         try:
             version = version_of(body)
             change: Change[Any] = Upserted(key, DECODERS[resource](body), version)
         except ValueError as error:
-            version, change = 0, Broken(key, str(error))
-        if 0 < version <= told.get(key, 0):
+            version, change = 0, Undecodable(key, str(error))
+        if 0 < version <= watched.get(key, 0):
             return
         self.take(resource, [change])
         if version:
-            self._answered[resource, key] = version
+            self._responded[resource, key] = version
+
+    def has_reached(self, resource: Resource, versions: Mapping[str, int]) -> bool:
+        """Whether no object that a list has shown is newer than what is known of it here."""
+        known = self._watched[resource]
+        return all(
+            max(known.get(key, -1), self._responded.get((resource, key), -1)) >= version
+            for key, version in versions.items()
+        )
+
+    def budget_specs(self) -> dict[str, tuple[int | None, dict[str, str] | None]]:
+        """What people have written: a status alone changes nothing of it."""
+        return {
+            name: (budget.metadata.generation, budget.metadata.annotations) for name, budget in self.budgets.items()
+        }
 
     def gone(self, resource: Resource, key: str) -> None:
-        """The server does not know it, whatever the watch said."""
+        """The server does not have it, whatever the watch says."""
         if resource in self._objects:
             self.take(resource, [Deleted(key)])
 
     def _is_overtaken(self, resource: Resource, key: str, version: int) -> bool:
-        """Whether an answer has told something newer; else this version is now the one that was told."""
-        told = self._told.get(resource)
-        if told is None:
+        """Whether a response was newer; otherwise remembers this version."""
+        watched = self._watched.get(resource)
+        if watched is None:
             return False
-        answered = self._answered.get((resource, key), 0)
-        if 0 < version < answered:
+        responded = self._responded.get((resource, key), 0)
+        if 0 < version < responded:
             return True
-        told[key] = version
-        if answered:
-            del self._answered[resource, key]
+        watched[key] = version
+        if responded:
+            del self._responded[resource, key]
         return False
 
     def _forget(self, resource: Resource, key: str) -> None:
-        self._answered.pop((resource, key), None)
-        self._told.get(resource, {}).pop(key, None)
+        self._responded.pop((resource, key), None)
+        self._watched.get(resource, {}).pop(key, None)
 
     def snapshot(self, telemetry: Telemetry) -> Snapshot:
-        """The live dictionaries themselves: valid until the next event is taken."""
+        """A view of the live dictionaries, valid until the next event."""
         return Snapshot(self.nodes, self.pods.values(), self.hardware, self.twins, self.pins.values(), telemetry)

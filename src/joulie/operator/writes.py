@@ -1,13 +1,14 @@
-"""From a plan to the writes that are missing: one job a node, nothing for a node where nothing changed. Pure."""
+"""Compares a plan with the cluster and returns the missing writes, one job per changed node. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from joulie.cluster.merging import merge_patch
+from joulie.cluster.patches import merge_patch
 from joulie.cluster.port import NODE_TWINS, NODES, Resource
 from joulie.control.plan import Assignment, Plan
 from joulie.control.transitions import Transition
@@ -16,8 +17,11 @@ from joulie.model.api.profile import CpuCap, GpuCap, GpuPowerCap, PolicyRef
 from joulie.model.api.twin import Scheduling
 from joulie.model.names import API_VERSION, DRAINING_LABEL, PERFORMANCE
 from joulie.model.snapshot import Node
-from joulie.operator.deadband import needs_status_write, status_patch
+from joulie.operator.deadband import OWN_FIELDS, applied_status, needs_status_write
+from joulie.operator.twin_conditions import twin_statements
 from joulie.settings import OperatorSettings
+
+LEFT_SCOPE = "left scope"
 
 
 class Write(NamedTuple):
@@ -27,17 +31,18 @@ class Write(NamedTuple):
     resource: Resource
     name: str
     body: dict[str, Any]
-    status: bool = False
+    status: bool = False  # server-side apply instead of a merge patch
+    owned: tuple[str, ...] = ()  # of a status: the operator's fields, besides its conditions
     uid: str | None = None
     namespace: str = ""
 
 
 class Job(NamedTuple):
-    """The writes of one node, in the order in which they are safe, and the change that they bring about."""
+    """The writes of one node, in a safe order, and the transition that they complete."""
 
     node: str
     writes: tuple[Write, ...]
-    refresh_only: bool = False  # nothing moved: it only tells readers that the twin is alive
+    refresh_only: bool = False  # nothing changed: only keeps the twin from becoming stale
     transition: Transition | None = None
     reason: str = ""
 
@@ -48,10 +53,11 @@ def all_jobs(
     twins: Mapping[str, NodeTwin],
     settings: OperatorSettings,
     now_s: float,
+    silent: Container[str] = (),
 ) -> list[Job]:
-    """The writes that this plan asks for, removals first."""
+    """The missing writes for this plan, removals first."""
     gone = removals(nodes, twins, plan.twins.nodes, settings.decision.plan.power_profile_label)
-    return gone + jobs(plan, nodes, twins, settings, now_s)
+    return gone + jobs(plan, nodes, twins, settings, now_s, silent)
 
 
 def jobs(
@@ -60,8 +66,9 @@ def jobs(
     twins: Mapping[str, NodeTwin],
     settings: OperatorSettings,
     now_s: float,
+    silent: Container[str] = (),  # nodes whose agent no longer reports
 ) -> list[Job]:
-    """Everything that must be written so that the cluster's objects say what the plan says."""
+    """The writes that make the cluster's objects match the plan."""
     label = settings.decision.plan.power_profile_label
     assigned = {assignment.node: assignment for assignment in plan.assignments}
     result: list[Job] = []
@@ -69,15 +76,17 @@ def jobs(
         twin = twins.get(name)
         assignment = assigned.get(name)
         spec = None if assignment is None else _spec_write(assignment, twin)
-        if assignment is None and twin is None:  # cordoned and new: a twin without a target
+        if assignment is None and twin is None:  # new and cordoned: a twin without a target
             spec = _create(NodeTwinSpec(node_name=name))
         labels = None if assignment is None else _label_write(assignment, nodes[name], label)
         status = plan.twins.status(row)
-        due = needs_status_write(status, twin.status if twin else None, name, settings, now_s)
+        there = twin.status if twin else None
+        statements = twin_statements(status, twin, spec_changes=spec is not None, silent=name in silent)
+        due = needs_status_write(status, there, statements, name, settings, now_s)
         status_write = None
         if due:
-            body = {"status": status_patch(status, twin.status if twin else None)}
-            status_write = Write("patch", NODE_TWINS, name, body, status=True)
+            body = {"status": applied_status(status, there, statements, now_s)}
+            status_write = Write("patch", NODE_TWINS, name, body, status=True, owned=OWN_FIELDS)
         job = _job(name, assignment, twin, spec, status_write, labels)
         if job is not None:
             result.append(job._replace(refresh_only=due == "refresh" and len(job.writes) == 1))
@@ -87,7 +96,7 @@ def jobs(
 def removals(
     nodes: Mapping[str, Node], twins: Mapping[str, NodeTwin], in_scope: Iterable[str], label: str
 ) -> list[Job]:
-    """Twins of nodes that left scope go, and before them the labels that came with them."""
+    """Removes the twins of nodes that left the scope, after the labels that came with them."""
     kept = set(in_scope)
     result: list[Job] = []
     for name, twin in sorted(twins.items()):
@@ -100,12 +109,12 @@ def removals(
             if left:
                 writes.append(Write("patch", NODES, name, {"metadata": {"labels": left}}))
         writes.append(Write("delete", NODE_TWINS, name, {}, uid=twin.metadata.uid))
-        result.append(Job(name, tuple(writes), reason="left scope"))
+        result.append(Job(name, tuple(writes), reason=LEFT_SCOPE))
     return result
 
 
 def spec_of(assignment: Assignment) -> NodeTwinSpec:
-    """The desired state as the agent reads it."""
+    """The desired state for the agent."""
     caps = assignment.caps
     gpu = None
     if assignment.machine.gpu_count:
@@ -113,7 +122,7 @@ def spec_of(assignment: Assignment) -> NodeTwinSpec:
     return NodeTwinSpec(
         node_name=assignment.node,
         profile=assignment.profile,
-        cpu=CpuCap(caps.cpu_w, caps.cpu_pct),
+        cpu=CpuCap(caps.cpu_w_each, caps.cpu_pct),
         gpu=gpu,
         policy=PolicyRef(assignment.chosen_by),
         scheduling=Scheduling(draining=assignment.draining),
@@ -128,7 +137,7 @@ def _job(
     status: Write | None,
     labels: Write | None,
 ) -> Job | None:
-    """Order matters: a node is announced as capped before it is, and uncapped before it is announced as free."""
+    """The order matters: a node is labelled before it is capped, and uncapped before its label changes back."""
     if twin is None or (assignment is not None and assignment.state == PERFORMANCE):
         ordered = (spec, status, labels)
     else:
@@ -136,7 +145,7 @@ def _job(
     writes = tuple(write for write in ordered if write is not None)
     if not writes:
         return None
-    if assignment is None or twin is None:  # first contact is no transition
+    if assignment is None or twin is None:  # the first twin of a node is not a transition
         return Job(name, writes)
     return Job(name, writes, transition=assignment.transition, reason=assignment.reason)
 
@@ -152,10 +161,16 @@ def _create(spec: NodeTwinSpec) -> Write:
     return Write("create", NODE_TWINS, name, body)
 
 
+def wanted_spec(assignment: Assignment, twin: NodeTwin) -> NodeTwinSpec:
+    """The plan's part of the twin; what budgets order is the budget loop's."""
+    there = twin.spec or NodeTwinSpec()
+    return replace(spec_of(assignment), budget=there.budget, failsafe=there.failsafe)
+
+
 def _spec_write(assignment: Assignment, twin: NodeTwin | None) -> Write | None:
-    wanted = spec_of(assignment)
     if twin is None:
-        return _create(wanted)
+        return _create(spec_of(assignment))
+    wanted = wanted_spec(assignment, twin)
     if twin.spec == wanted:
         return None
     return Write("patch", NODE_TWINS, assignment.node, {"spec": merge_patch(twin.spec or NodeTwinSpec(), wanted)})

@@ -15,3 +15,11 @@ STATE_COLOURS = {
     UNKNOWN: "#888888",  # grey
 }
 FAULT = "#d4351c"  # red
+BUDGET_COLOURS = {
+    "within": STATE_COLOURS[ECO],
+    "settling": STATE_COLOURS[DRAINING],
+    "exceeded": FAULT,
+    "infeasible": FAULT,
+    "reported": STATE_COLOURS[UNKNOWN],
+    "unseen": STATE_COLOURS[UNKNOWN],
+}

@@ -1,7 +1,7 @@
-"""What kube-scheduler would say of a node, as far as cores and GPUs tell: a hint, not a decision of Joulie's.
+"""What kube-scheduler would say of a node, as far as taints, labels, cores and GPUs tell: a hint, not a decision.
 
-Joulie's filter and score say nothing about free cores and GPUs, because kube-scheduler has looked at them before it
-asks. Somebody who reads scores without a scheduler has to know.
+Joulie's filter and score say nothing about these, because kube-scheduler has looked at them before it asks. People who
+read scores without a scheduler have to know. Memory, ports, volumes, spreading and the like are not looked at.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from joulie.model.snapshot import Node, Pod, Snapshot
+from joulie.model.names import UNCAPPED_TAINT
+from joulie.model.snapshot import Node, Pod, Snapshot, Taint
 
 
 def misfits(snapshot: Snapshot, pod: Pod) -> Mapping[str, str]:
@@ -32,9 +33,28 @@ def _taken(pods: Iterable[Pod]) -> defaultdict[str, tuple[float, float]]:
     return defaultdict(lambda: (0.0, 0.0), sums)
 
 
+_KEEPING_OFF = ("NoSchedule", "NoExecute")
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def _wanted(node: Node, pod: Pod) -> bool:
+    """Node selector and required affinity; preferences only order nodes."""
+    if any(node.labels.get(key) != value for key, value in (pod.node_selector or {}).items()):
+        return False
+    terms = pod.required_terms
+    return terms is None or any(all(one.matches(node.labels) for one in term) for term in terms)
+
+
 def _misfit(node: Node, pod: Pod, cores_taken: float, gpus_taken: float) -> str:
-    if node.unschedulable:
+    if node.unschedulable and not any(one.covers(_CORDON) for one in pod.tolerations):
         return "cordoned"
+    for taint in node.taints:
+        if taint.effect in _KEEPING_OFF and taint != _CORDON and not any(one.covers(taint) for one in pod.tolerations):
+            if taint.key == UNCAPPED_TAINT:
+                return f"no power cap of it is confirmed yet (taint {taint})"
+            return f"taint {taint} not tolerated"
+    if not _wanted(node, pod):
+        return "its labels do not match the pod's node selector or affinity"
     if pod.gpus > 0 and not node.capacity_gpus:
         return "no GPU"
     if pod.gpus > node.capacity_gpus - gpus_taken:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from joulie.control.survey import DemandByClass
 from joulie.model.names import DRAINING, ECO, PERFORMANCE, UNKNOWN
-from joulie.overview.findings import Finding, Limits, enforced, findings
-from joulie.overview.nodes import NodeView
+from joulie.overview.budget_findings import budget_findings
+from joulie.overview.budgets import BudgetView, GroupView
+from joulie.overview.findings import Finding, FindingThresholds, enforced, findings, order
+from joulie.overview.nodes import NodeOverview
 
 NO_RACK = ""
+NO_PODS = DemandByClass()
 
 
 class Facts(Struct, frozen=True, rename="camel"):
@@ -27,6 +31,7 @@ class Facts(Struct, frozen=True, rename="camel"):
     zone_ambient_c: Mapping[str, float] = {}
     pue: float | None = None
     notes: tuple[str, ...] = ()  # what a demo wants to say
+    selector: str = ""  # which nodes are managed
 
 
 class RackView(Struct, frozen=True, rename="camel"):
@@ -53,16 +58,31 @@ class ClusterView(Struct, frozen=True, rename="camel"):
     sources: Mapping[str, int]  # which telemetry speaks, for how many nodes
     asked: int  # nodes of which a cap is wanted
     enforced: int
+    pods: DemandByClass  # what pods of the whole cluster ask of nodes
     racks: tuple[RackView, ...]
     attention: tuple[Finding, ...]
+    budgets: tuple[BudgetView, ...] = ()
+
+    @property
+    def tightest(self) -> GroupView | None:
+        """Of the groups that take in all managed nodes, the one with the lowest limit."""
+        whole = [group for one in self.budgets for group in one.groups if group.nodes >= self.nodes > 0]
+        return min(whole, key=lambda group: (group.limit_w, group.name), default=None)
 
 
-def cluster_view(nodes: Iterable[NodeView], facts: Facts, now_s: float, limits: Limits) -> ClusterView:
-    """Sums over the managed nodes; what nobody measured counts as nothing."""
+def cluster_view(
+    nodes: Iterable[NodeOverview],
+    facts: Facts,
+    now_s: float,
+    limits: FindingThresholds,
+    pods: DemandByClass = NO_PODS,
+    budgets: tuple[BudgetView, ...] = (),
+) -> ClusterView:
+    """Sums over the managed nodes; what was not measured counts as nothing."""
     everything = list(nodes)
     managed = [node for node in everything if node.managed]
     held = [enforced(node, now_s, limits) for node in managed]
-    racks: dict[str, list[NodeView]] = {}
+    racks: dict[str, list[NodeOverview]] = {}
     for node in managed:
         racks.setdefault(node.rack, []).append(node)
     pue = facts.pue if facts.pue is not None else next((n.pue for n in managed if n.pue is not None), None)
@@ -78,12 +98,22 @@ def cluster_view(nodes: Iterable[NodeView], facts: Facts, now_s: float, limits: 
         sources=_count(node.power_source or "none" for node in managed),
         asked=sum(answer != "unasked" for answer in held),
         enforced=sum(answer == "yes" for answer in held),
+        pods=pods,
         racks=tuple(_rack(name, racks[name], facts) for name in sorted(racks, key=_rack_order)),
-        attention=tuple(findings(managed, now_s, limits)),
+        attention=tuple(sorted(_attention(managed, budgets, now_s, limits), key=order)),
+        budgets=budgets,
     )
 
 
-def _rack(name: str, nodes: list[NodeView], facts: Facts) -> RackView:
+def _attention(
+    nodes: list[NodeOverview], budgets: tuple[BudgetView, ...], now_s: float, limits: FindingThresholds
+) -> Iterator[Finding]:
+    """Hints are for `doctor`."""
+    yield from findings(nodes, now_s, limits)
+    yield from (one for one in budget_findings(budgets) if one.severity != "hint")
+
+
+def _rack(name: str, nodes: list[NodeOverview], facts: Facts) -> RackView:
     return RackView(
         name,
         tuple(node.name for node in nodes),
@@ -103,7 +133,7 @@ def _rack_order(name: str) -> tuple[bool, list[tuple[int, str]]]:
     return name == NO_RACK, parts
 
 
-def _states(nodes: Iterable[NodeView]) -> dict[str, int]:
+def _states(nodes: Iterable[NodeOverview]) -> dict[str, int]:
     counted = _count(node.state for node in nodes)
     return {state: counted.get(state, 0) for state in (PERFORMANCE, ECO, DRAINING, UNKNOWN)}
 

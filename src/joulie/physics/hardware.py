@@ -1,12 +1,11 @@
-"""What a node is made of, from NodeHardware where an agent wrote it, else from labels and capacity (SPEC 13).
+"""What a node is made of, from NodeHardware where an agent wrote it, else from labels and capacity.
 
 Plan, twin and score all read hardware through `machine_of`, so they never disagree about a maximum.
+
+The rules: docs/reference/behaviour.md, 'Resolving hardware'.
 """
 
 from __future__ import annotations
-
-import re
-from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -16,24 +15,26 @@ from joulie.model import names
 from joulie.model.api import NodeHardware
 from joulie.model.api.hardware import CpuHardware, GpuHardware
 from joulie.model.snapshot import Node
+from joulie.physics.plausibility import MAX_BOARDS, believable, label_count, nfd_cpu_name, nfd_gpu_vendor
 from joulie.settings import HardwareSettings
 from joulie.settings.parsing import GpuModelCaps
 
 UNKNOWN_BOOST_GHZ = 3.0
-UNKNOWN_CPU_LEAST_W = 150.0
+UNKNOWN_CPU_MIN_W = 150.0
 UNKNOWN_CPU_W_PER_CORE = 3.5
 UNKNOWN_GPU_W = 350.0
 UNKNOWN_AMD_GPU_W = 400.0
 IDLE_SHARE = 0.2  # of the maximum, where no curve is known
 
-_COUNT = re.compile(r"\d{1,5}", re.ASCII)
 _AMD_WORDS = frozenset(("amd", "advanced", "instinct", "radeon"))
-_NOTHING: list[str] = []
-_NO_CPU, _NO_GPU = CpuHardware(), GpuHardware()
 
 
 class Machine(Struct, frozen=True, gc=False):
-    """A node's resolved hardware; watts are for the whole node unless the name says otherwise."""
+    """A node's resolved hardware; watts are for the whole node unless the name says otherwise.
+
+    Cores are physical. Where nothing states the number of sockets it is 1; a cap for each package needs no such number,
+    only totals of the node do.
+    """
 
     node: str
     family: str
@@ -45,6 +46,7 @@ class Machine(Struct, frozen=True, gc=False):
     cpu_max_w: float
     cpu_min_w: float  # 0: no minimum is stated
     cpu_max_known: bool  # False: cpu_max_w is an estimate from the number of cores
+    cpu_watts_floor_w: float  # the lowest cap in watts: the minimum, or where none is stated a share of the maximum
     gpu_count: float
     gpu_max_w_each: float  # 0 without a GPU
     gpu_min_w_each: float
@@ -74,16 +76,16 @@ class Machine(Struct, frozen=True, gc=False):
 
 def machine_of(node: Node, hardware: NodeHardware | None, settings: HardwareSettings, catalogue: Catalogue) -> Machine:
     """The node's hardware, each fact from the first source that has it."""
-    status = hardware.status if hardware else None
-    cpu = (status and status.cpu) or _NO_CPU
-    gpu = (status and status.gpu) or _NO_GPU
+    cpu, gpu = believable(hardware)
     labels = node.labels
 
-    cpu_name = _first_name(cpu.model, cpu.raw_model, labels.get(names.CPU_MODEL_LABEL))
+    cpu_name = _first_name(cpu.model, cpu.raw_model, labels.get(names.CPU_MODEL_LABEL)) or nfd_cpu_name(labels)
     cpu_model = catalogue.cpu(cpu_name)
-    cores = _positive(cpu.total_cores) or node.capacity_cores
-    sockets = _positive(cpu.sockets) or _label_count(labels, names.CPU_SOCKETS_LABEL) or 1.0
+    sockets = _positive(cpu.sockets) or label_count(labels, names.CPU_SOCKETS_LABEL) or 1.0
+    cores = _positive(cpu.total_cores) or (cpu_model.cores * sockets if cpu_model else node.capacity_cores)
     cpu_max_w, cpu_max_known = _cpu_max_w(cpu, cpu_model, sockets, cores)
+    cap_range = cpu.cap_range
+    cpu_min_w = (_positive(cap_range.min_watts_per_socket) or 0.0) * sockets if cap_range else 0.0
 
     gpu_count = _gpu_count(node, gpu)
     gpu_name, gpu_min_w, gpu_max_w, gpu_max_known = None, 0.0, 0.0, False
@@ -95,7 +97,6 @@ def machine_of(node: Node, hardware: NodeHardware | None, settings: HardwareSett
         family = gpu_model.name if gpu_model else gpu_name
     else:
         family = cpu_model.name if cpu_model else cpu_name
-    cap_range = cpu.cap_range
     return Machine(
         node=node.name,
         family=family or f"unknown/{node.name}",
@@ -105,8 +106,9 @@ def machine_of(node: Node, hardware: NodeHardware | None, settings: HardwareSett
         cores=cores,
         boost_ghz=cpu_model.boost_ghz if cpu_model else UNKNOWN_BOOST_GHZ,
         cpu_max_w=cpu_max_w,
-        cpu_min_w=(_positive(cap_range.min_watts_per_socket) or 0.0) * sockets if cap_range else 0.0,
+        cpu_min_w=cpu_min_w,
         cpu_max_known=cpu_max_known,
+        cpu_watts_floor_w=min(cpu_max_w, cpu_min_w or cpu_max_w * settings.cpu_min_cap_pct / 100.0),
         gpu_count=gpu_count,
         gpu_max_w_each=gpu_max_w,
         gpu_min_w_each=gpu_min_w,
@@ -127,18 +129,13 @@ def _positive(value: float | None) -> float | None:
     return value if value is not None and value > 0 else None
 
 
-def _label_count(labels: Mapping[str, str], key: str) -> float | None:
-    text = labels.get(key)
-    return float(text) if text and _COUNT.fullmatch(text) else None
-
-
 def _cpu_max_w(cpu: CpuHardware, model: CpuModel | None, sockets: float, cores: float) -> tuple[float, bool]:
     stated = _positive(cpu.cap_range.max_watts_per_socket) if cpu.cap_range else None
     if stated is None and model is not None:
         stated = model.max_w
     if stated is not None:
         return stated * sockets, True
-    return max(UNKNOWN_CPU_LEAST_W, UNKNOWN_CPU_W_PER_CORE * cores), False
+    return max(UNKNOWN_CPU_MIN_W, UNKNOWN_CPU_W_PER_CORE * cores), False
 
 
 def _cpu_idle_w(model: CpuModel | None, sockets: float, cpu_max_w: float) -> float:
@@ -152,8 +149,8 @@ def _gpu_count(node: Node, gpu: GpuHardware) -> float:
         return 0.0
     if gpu.count is not None:
         return gpu.count
-    labelled = _label_count(node.labels, names.GPU_COUNT_LABEL)
-    return node.capacity_gpus if labelled is None else labelled
+    labelled = label_count(node.labels, names.GPU_COUNT_LABEL)
+    return min(node.capacity_gpus, MAX_BOARDS) if labelled is None else labelled
 
 
 def _gpu_name(node: Node, gpu: GpuHardware, settings: HardwareSettings) -> str | None:
@@ -198,23 +195,12 @@ def _same_model(key: str, name: str, model: GpuModel | None, catalogue: Catalogu
 
 
 def _is_amd(node: Node, gpu: GpuHardware, name: str | None, settings: HardwareSettings) -> bool:
-    """By the vendor that is stated, else by the name, the label that gave it, or the resource that is offered."""
+    """By the vendor that is stated, else by the name, the label that gave it, the resource offered, or PCI devices."""
     if gpu.vendor is not None and gpu.vendor.strip():
         return not _AMD_WORDS.isdisjoint(words(gpu.vendor))
     if name is not None and not _AMD_WORDS.isdisjoint(words(name)):
         return True
     given_by = next((key for key in settings.gpu_product_label_keys if node.labels.get(key, "").strip() == name), "")
-    return given_by.startswith("amd.com/") or (node.capacity_amd_gpus > 0 and node.capacity_nvidia_gpus == 0)
-
-
-def label_warnings(node: Node) -> list[str]:
-    """Hardware labels that hold no count: they are passed over, and said."""
-    labels = node.labels
-    sockets, gpus = labels.get(names.CPU_SOCKETS_LABEL, "1"), labels.get(names.GPU_COUNT_LABEL, "1")
-    if _COUNT.fullmatch(sockets) and _COUNT.fullmatch(gpus):
-        return _NOTHING
-    return [
-        f"Node/{node.name}: metadata.labels[{key}]: {text!r} is not a count, so it is passed over"
-        for key, text in ((names.CPU_SOCKETS_LABEL, sockets), (names.GPU_COUNT_LABEL, gpus))
-        if not _COUNT.fullmatch(text)
-    ]
+    if given_by.startswith("amd.com/") or (node.capacity_amd_gpus > 0 and node.capacity_nvidia_gpus == 0):
+        return True
+    return not node.capacity_nvidia_gpus and nfd_gpu_vendor(node.labels) == "amd"

@@ -1,4 +1,4 @@
-"""How many watts a pod adds to a node (seed: scheduler extender, marginal power estimation)."""
+"""How many watts a pod adds to a node: its share of the devices at full power."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-LEAST_TOTAL = 1e-12  # far below the smallest quantity of Kubernetes; less cannot be divided by
+MIN_TOTAL = 1e-12  # far below the smallest quantity of Kubernetes; less cannot be divided by
 
 
 def share(asked: Numbers | float, inverse_total: Numbers) -> Numbers:
@@ -20,7 +20,7 @@ def share(asked: Numbers | float, inverse_total: Numbers) -> Numbers:
 
 def inverse(total: Numbers) -> Numbers:
     """1/total, and 0 where there is nothing to divide."""
-    return np.divide(1.0, total, out=np.zeros_like(total), where=total >= LEAST_TOTAL)
+    return np.divide(1.0, total, out=np.zeros_like(total), where=total >= MIN_TOTAL)
 
 
 def marginal_power_w(

@@ -1,4 +1,7 @@
-"""Node power: what caps allow, what utilisation implies, what can be assumed without telemetry (SPEC 3, 9, 13)."""
+"""Node power: what caps allow, what utilisation implies, what can be assumed without telemetry.
+
+The rules: docs/reference/behaviour.md, 'Node power'.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,8 @@ def is_believable(power_w: float, node_max_w: float) -> bool: ...
 @overload
 def is_believable(power_w: Numbers, node_max_w: Numbers) -> NDArray[np.bool_]: ...
 def is_believable(power_w: Any, node_max_w: Any) -> Any:
-    """A sensor that says less than nothing, no number or far more than the hardware can draw is not believed."""
-    return (power_w >= 0) & (power_w <= BELIEVABLE_TIMES_MAX * node_max_w)  # false for what is no number
+    """A sensor that reads negative, NaN or far more than the hardware can draw is not believed."""
+    return (power_w >= 0) & (power_w <= BELIEVABLE_TIMES_MAX * node_max_w)  # false for NaN
 
 
 def static_power_w(capped_w: Numbers | float, idle_w: Numbers | float, pods_w: Numbers | float) -> Numbers:

@@ -1,4 +1,4 @@
-"""The digital twin's scores, O(1) for each node (seed: digital twin). Single numbers and arrays alike."""
+"""The digital twin's scores, O(1) for each node. Single numbers and arrays alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DENSEST_GPUS = 8.0
 
 
 def clamp_score(value: Numbers | float) -> Numbers:
-    """Scores stay within 0 and 100; what is no number counts as the worst stress, 100."""
+    """Scores stay within 0 and 100; NaN counts as the worst stress, 100."""
     return np.clip(np.nan_to_num(value, nan=100.0, posinf=100.0, neginf=0.0), 0.0, 100.0)
 
 

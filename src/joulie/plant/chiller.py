@@ -1,6 +1,8 @@
-"""An electric chiller by the EnergyPlus curves: what it can take at a temperature, and what that costs (SPEC 14).
+"""An electric chiller by the EnergyPlus curves: what it can take at a temperature, and what that costs.
 
 Both functions are plain arithmetic: the lab compiles them for single numbers and gets the same bits as these arrays.
+
+The rules: docs/reference/behaviour.md, 'Cooling plant'.
 """
 
 from __future__ import annotations

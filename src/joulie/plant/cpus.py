@@ -27,6 +27,7 @@ class Cpus:
 
     def __init__(self, kinds: Sequence[CpuKind]) -> None:
         self.max_w = np.asarray([kind.max_w for kind in kinds], dtype=np.float64)
+        self.cap_max_w = np.asarray([kind.cap_max_w for kind in kinds], dtype=np.float64)
         self.min_w = np.asarray([kind.min_w for kind in kinds], dtype=np.float64)
         self.idle_w = np.asarray([kind.idle_w for kind in kinds], dtype=np.float64)
         self.cores = np.asarray([kind.cores for kind in kinds], dtype=np.float64)
@@ -34,7 +35,7 @@ class Cpus:
         self._shapes = ShapeTable([kind.shape for kind in kinds])
         count = len(kinds)
         self.cap_is_set = np.zeros(count, dtype=bool)  # a cap at the maximum is one, too
-        self.cap_target_w, self.cap_w = self.max_w.copy(), self.max_w.copy()
+        self.cap_target_w, self.cap_w = self.cap_max_w.copy(), self.cap_max_w.copy()
         self.throttle_target_pct, self.throttle_pct = np.zeros(count), np.zeros(count)
         self.temperature_c = DESIGN_INLET_C + CPU_THERMALS.resistance_c_per_w(self.max_w) * self.idle_w
         self.energy_j, self.work_s = np.zeros(count), np.zeros(count)  # work: core-seconds at uncapped speed
@@ -46,7 +47,7 @@ class Cpus:
     def set_cap_w(self, which: Which, watts: Numbers | float | None) -> None:
         """A power cap, moved into the hardware's range; None puts back the uncapped state."""
         self.cap_is_set[which] = watts is not None
-        low_w, high_w = self.min_w[which], self.max_w[which]
+        low_w, high_w = self.min_w[which], self.cap_max_w[which]
         self.cap_target_w[which] = high_w if watts is None else np.clip(watts, low_w, high_w)
 
     def set_throttle_pct(self, which: Which, pct: Numbers | float) -> None:

@@ -1,4 +1,4 @@
-"""Power by load: published curves of servers, brought to the CPU packages, and the generic curve without one (SPEC 9).
+"""Power by load: published curves of servers, brought to the CPU packages, and the generic curve without one.
 
 SPECpower is measured at the wall while caps act on packages, so a package draws its TDP times curve(u) / curve(100 %).
 """

@@ -12,8 +12,8 @@ from joulie.errors import InputError
 from joulie.plant.cpus import Cpus
 from joulie.plant.curves import Numbers
 from joulie.plant.gpus import Gpus
-from joulie.plant.machines import Machine
-from joulie.plant.sleeping import Sleep
+from joulie.plant.machines import PlantMachine
+from joulie.plant.sleep import Sleep
 from joulie.plant.thermals import DESIGN_INLET_C
 from joulie.plant.work import feeding
 
@@ -24,14 +24,14 @@ REST_PER_CPU_W = 0.135
 REST_PER_GPU_W = 0.5
 
 
-def wall_max_w(machine: Machine) -> float:
+def wall_max_w(machine: PlantMachine) -> float:
     """What a node draws at the wall with packages and boards at their limits."""
     cpu_w = machine.cpu.max_w
     return cpu_w * (1 + REST_PER_CPU_W) + (machine.max_w - cpu_w) * (1 + REST_PER_GPU_W)
 
 
 @dataclass(slots=True)
-class Load:
+class FleetLoad:
     """What the nodes work on, all from 0 to 1; one element a node, `gpu` one a board."""
 
     cpu: Numbers
@@ -44,7 +44,9 @@ class Load:
 class Fleet:
     """The truth about many nodes."""
 
-    def __init__(self, machines: Sequence[Machine], *, each_board: bool = True, sleep: Sleep | None = None) -> None:
+    def __init__(
+        self, machines: Sequence[PlantMachine], *, each_board: bool = True, sleep: Sleep | None = None
+    ) -> None:
         """With `each_board` one GPU element a board, else one for all boards of a node."""
         self.machines = tuple(machines)
         self.cpus = Cpus([machine.cpu for machine in machines])
@@ -69,17 +71,17 @@ class Fleet:
     def __len__(self) -> int:
         return len(self.machines)
 
-    def idle_load(self) -> Load:
+    def idle_load(self) -> FleetLoad:
         nodes, gpus = len(self.machines), len(self.node_of_gpu)
-        return Load(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes), np.zeros(gpus), np.zeros(nodes))
+        return FleetLoad(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes), np.zeros(gpus), np.zeros(nodes))
 
     def boards_of(self, node: int) -> slice:
         return slice(int(self.gpu_start[node]), int(self.gpu_start[node + 1]))
 
-    def step(self, dt_s: float, load: Load, inlet_c: Numbers | float = DESIGN_INLET_C) -> None:
-        """Let `dt_s` pass; InputError for a step or a load that is no such thing."""
+    def step(self, dt_s: float, load: FleetLoad, inlet_c: Numbers | float = DESIGN_INLET_C) -> None:
+        """Let `dt_s` pass; InputError for an invalid step or load."""
         if not 0 <= dt_s < np.inf:
-            raise InputError(f"dt_s={dt_s!r}: a step takes a time from 0 up")
+            raise InputError(f"dt_s={dt_s!r}: a step takes 0 seconds or more")
         _check(load)
         powered, extra_w = (None, 0.0) if self.sleep is None else self.sleep.step(dt_s)
         inlets_c = np.broadcast_to(np.asarray(inlet_c, dtype=np.float64), (len(self),))
@@ -127,7 +129,7 @@ class Fleet:
         self.elapsed_s = before.elapsed_s
 
 
-def _check(load: Load) -> None:
+def _check(load: FleetLoad) -> None:
     """One NaN would spread into every counter and never leave."""
     for name in ("cpu", "memory_intensity", "io_intensity", "gpu", "feed_intensity"):
         values = getattr(load, name)

@@ -41,6 +41,7 @@ class Gpus:
         count = len(kinds)
         self.boards = np.ones(count) if boards is None else np.asarray(boards, dtype=np.float64)
         self.max_w = np.asarray([kind.max_w for kind in kinds], dtype=np.float64)
+        self.cap_max_w = self.max_w
         self.min_w = np.asarray([kind.min_w for kind in kinds], dtype=np.float64)
         self.idle_w = np.asarray([kind.idle_w for kind in kinds], dtype=np.float64)
         self._shapes = ShapeTable([BOARD_SHAPE] * count)

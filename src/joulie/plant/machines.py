@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from joulie.catalogue.entries import CpuModel, GpuModel
 from joulie.plant.curves import FREQUENCY_EXPONENT, curve_shape, generic_shape
-from joulie.plant.sweeps import PROXY, SWEEPS, sweep_of
+from joulie.plant.sweeps import SWEEPS, sweep_of
 
-LOWEST_GHZ = 1.5  # the frequency floor of server CPUs (lowest P-state of EPYC)
+MIN_GHZ = 1.5  # the frequency floor of server CPUs (lowest P-state of EPYC)
 UNKNOWN_BOOST_GHZ = 3.0
 CPU_IDLE_SHARE = 0.2  # of the packages' maximum, where no curve is known
 GPU_IDLE_SHARE = 0.12
 GPU_FREQUENCY_FLOOR = 0.3
-UNKNOWN_GPU_MIN_SHARE = SWEEPS[PROXY].shares[0]  # nothing is known about speed below
 
 
 class CpuKind(Struct, frozen=True):
@@ -24,7 +24,8 @@ class CpuKind(Struct, frozen=True):
     name: str | None
     sockets: int
     cores: float
-    max_w: float  # TDP of all packages; also what an uncapped package is limited to
+    max_w: float  # TDP of all packages: what they draw at full load
+    cap_max_w: float  # highest cap, as the catalogue has it: a configurable TDP may lie above what is drawn
     min_w: float  # lowest cap that can be held at any load: full load at the frequency floor
     boost_ghz: float
     frequency_floor: float  # of boost
@@ -49,7 +50,7 @@ class GpuKind(Struct, frozen=True):
         return self.max_w * GPU_IDLE_SHARE
 
 
-class Machine(Struct, frozen=True):
+class PlantMachine(Struct, frozen=True):
     """One node's hardware."""
 
     cpu: CpuKind
@@ -65,7 +66,8 @@ class Machine(Struct, frozen=True):
 def cpu_kind(model: CpuModel, sockets: int) -> CpuKind:
     """Packages of a model that the catalogue knows."""
     shape = generic_shape(CPU_IDLE_SHARE) if model.node_curve_w is None else curve_shape(model.node_curve_w)
-    return _cpu(model.name, sockets, model.cores * sockets, model.tdp_w * sockets, model.boost_ghz, shape)
+    kind = _cpu(model.name, sockets, model.cores * sockets, model.tdp_w * sockets, model.boost_ghz, shape)
+    return replace(kind, cap_max_w=model.max_w * sockets)
 
 
 def unknown_cpu(name: str | None, sockets: int, cores: float, max_w: float) -> CpuKind:
@@ -75,19 +77,22 @@ def unknown_cpu(name: str | None, sockets: int, cores: float, max_w: float) -> C
 
 def gpu_kind(model: GpuModel) -> GpuKind:
     """A board that the catalogue knows."""
-    min_w = model.min_w or UNKNOWN_GPU_MIN_SHARE * model.max_w
-    return GpuKind(model.name, model.vendor, model.max_w, min_w, sweep_of(model.name))
+    return unknown_gpu(model.name, model.vendor, model.max_w, model.min_w or 0.0)
 
 
 def unknown_gpu(name: str | None, vendor: str, max_w: float, min_w: float = 0.0) -> GpuKind:
-    """A board of which only the limit is known."""
-    return GpuKind(name, vendor, max_w, min(max_w, min_w or UNKNOWN_GPU_MIN_SHARE * max_w), sweep_of(name))
+    """A board of which only the limits are known.
+
+    Nothing is known about speed below where its sweep begins, so it takes no lower limit, whatever a real one does.
+    """
+    sweep = sweep_of(name)
+    return GpuKind(name, vendor, max_w, min(max_w, max(min_w, SWEEPS[sweep].shares[0] * max_w)), sweep)
 
 
 def _cpu(
     name: str | None, sockets: int, cores: float, max_w: float, boost_ghz: float, shape: tuple[float, ...]
 ) -> CpuKind:
-    floor = min(1.0, LOWEST_GHZ / boost_ghz)
+    floor = min(1.0, MIN_GHZ / boost_ghz)
     at_floor_w = max_w * (shape[0] + (1.0 - shape[0]) * floor**FREQUENCY_EXPONENT)
     min_w = min(max_w, math.ceil(at_floor_w / sockets) * float(sockets))
-    return CpuKind(name, sockets, cores, max_w, min_w, boost_ghz, floor, shape)
+    return CpuKind(name, sockets, cores, max_w, max_w, min_w, boost_ghz, floor, shape)

@@ -1,4 +1,4 @@
-"""How fast a core or a board is, uncapped, over the devices that work is counted in (SPEC 14).
+"""How fast a core or a board is, uncapped, over the devices that work is counted in.
 
 One cpuUnit is a core-second of an EPYC 9654, one gpuUnit a GPU-second of an H100 SXM. Peak rates stand for the speed of
 real work here, which depends on the work: figures are official, their use is a proxy.
@@ -23,9 +23,13 @@ class PeakRate(NamedTuple):
     source: str
 
 
+_A100 = PeakRate(312.0, "official", "NVIDIA A100 data sheet: BF16 tensor cores")
 PEAK_RATES = {
     "H100 SXM": PeakRate(989.4, "official", "NVIDIA H100 data sheet: BF16 1,979 TFLOPS with sparsity, half without"),
     "H100 NVL": PeakRate(835.5, "official", "NVIDIA H100 data sheet: BF16 1,671 TFLOPS with sparsity, half without"),
+    "A100 PCIe 40GB": _A100,
+    "A100 PCIe": _A100,
+    "A100 SXM": _A100,
     "L40S": PeakRate(362.05, "official", "NVIDIA L40S data sheet: BF16 tensor cores"),
     "MI300X": PeakRate(1307.4, "official", "AMD Instinct MI300X data sheet: BF16 matrix"),
     "Radeon PRO W7900": PeakRate(122.6, "official", "AMD Radeon PRO W7900 data sheet: FP16"),

@@ -1,4 +1,7 @@
-"""Temperature follows power with a lag; a device that gets too hot throttles towards its frequency floor (SPEC 14)."""
+"""Temperature follows power with a lag; a device that gets too hot throttles towards its frequency floor.
+
+The rules: docs/reference/behaviour.md, 'Plant'.
+"""
 
 from __future__ import annotations
 

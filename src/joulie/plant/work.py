@@ -1,4 +1,7 @@
-"""How fast work gets on, over its uncapped speed: frequency, what the work waits for, and who feeds it (SPEC 9)."""
+"""How fast work progresses, over its uncapped speed: frequency, what the work waits for, and what feeds it.
+
+The rules: docs/reference/behaviour.md, 'Work'.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import numpy as np
 
 from joulie.plant.curves import Numbers
 
-MOST_INDEPENDENT = 0.85  # even work that only waits for memory or storage slows a little
+MAX_INDEPENDENT = 0.85  # even work that only waits for memory or storage slows a little
 
 
 def cpu_speed(frequency: Numbers, memory_intensity: Numbers, io_intensity: Numbers) -> Numbers:
     """Time splits into a part that scales with frequency and one that waits for memory or storage and does not."""
-    waiting = MOST_INDEPENDENT * (1.0 - (1.0 - memory_intensity) * (1.0 - io_intensity))
+    waiting = MAX_INDEPENDENT * (1.0 - (1.0 - memory_intensity) * (1.0 - io_intensity))
     return 1.0 / ((1.0 - waiting) / frequency + waiting)
 
 

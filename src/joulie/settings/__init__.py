@@ -1,4 +1,4 @@
-"""Every setting, parsed once from the environment into frozen dataclasses (SPEC sections 5 to 7, 13).
+"""Every setting, parsed once from the environment into frozen dataclasses.
 
 May import: `model` and `errors`. Reads no environment itself: `load` is handed one. A value that cannot be used stops
 the program with one line that names the variable, the value and what is allowed.
@@ -13,7 +13,7 @@ from joulie.settings.decision import (
     TwinSettings,
 )
 from joulie.settings.extender import ExtenderSettings, ScoreSettings
-from joulie.settings.loading import Described, describe, load
+from joulie.settings.loading import SettingDescription, describe, load
 from joulie.settings.operator import OperatorSettings
 from joulie.settings.simulator import SimulatorSettings
 
@@ -28,7 +28,6 @@ __all__ = [
     "COMPONENTS",
     "AgentSettings",
     "DecisionSettings",
-    "Described",
     "DvfsSettings",
     "ExtenderSettings",
     "HardwareSettings",
@@ -36,6 +35,7 @@ __all__ = [
     "OperatorSettings",
     "PlanSettings",
     "ScoreSettings",
+    "SettingDescription",
     "SimulatorSettings",
     "TwinSettings",
     "describe",

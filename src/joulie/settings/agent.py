@@ -1,12 +1,14 @@
-"""Settings of the node agent (SPEC sections 7 and 14)."""
+"""Settings of the node agent."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from joulie.model import names
+from joulie.model.names import ControlMode, ControlType, SourceType
 from joulie.model.selector import Selector
-from joulie.settings.decision import HardwareSettings
+from joulie.settings.decision import HardwareSettings, max_connections
 from joulie.settings.loading import group, setting
 from joulie.settings.parsing import (
     ADDRESS,
@@ -24,9 +26,9 @@ from joulie.settings.parsing import (
     one_of,
 )
 
-_SOURCE = one_of("host", "http", "prometheus", "none")
-_CONTROL = one_of("host", "http", "none")
-_MODE = one_of("auto", "rapl", "dvfs")
+_SOURCE = one_of(*get_args(SourceType))
+_CONTROL = one_of(*get_args(ControlType))
+_MODE = one_of(*get_args(ControlMode))
 
 
 def _shard(text: str) -> int | None:
@@ -76,8 +78,9 @@ class AgentSettings:
     hardware: HardwareSettings = group(HardwareSettings)
     mode: str = setting("AGENT_MODE", "daemonset", one_of("daemonset", "pool"), "One node, or many over HTTP.")
     node_name: str = setting("NODE_NAME", "", TEXT, "The node of a daemonset agent.")
-    reconcile_interval_s: float = setting("RECONCILE_INTERVAL", "20s", DURATION, "Time between two looks.")
+    reconcile_interval_s: float = setting("RECONCILE_INTERVAL", "20s", DURATION, "Time between two checks of a node.")
     metrics_addr: str = setting("METRICS_ADDR", ":8080", ADDRESS, "Where metrics and health are served.")
+    max_connections: int = max_connections()
     simulate_only: bool = setting("SIMULATE_ONLY", "false", BOOLEAN, "Decide and report, write to no device.")
     pool_node_selector: Selector = setting(
         "POOL_NODE_SELECTOR",
@@ -110,8 +113,24 @@ class AgentSettings:
         "TELEMETRY_HTTP_TIMEOUT_SECONDS", "5", number(0, 3600, above=True), "How long to wait for an answer."
     )
     host_sys_path: str = setting("HOST_SYS_PATH", "/host-sys", TEXT, "Where the host's /sys is mounted.")
-    state_dir: str = setting("STATE_DIR", "/var/lib/joulie", TEXT, "Where what was found before a cap is kept.")
+    podresources_socket: str = setting(
+        "PODRESOURCES_SOCKET",
+        "",
+        TEXT,
+        "Socket of kubelet's pod resources API, to know which pod holds which GPU; empty: it is not asked.",
+    )
+    state_dir: str = setting(
+        "STATE_DIR", "/var/lib/joulie", TEXT, "Where the values found before the first cap are kept."
+    )
     cap_lease_s: float = setting(
         "CAP_LEASE", "10m", DURATION, "Without contact for this long the agent acts by itself."
     )
-    cap_lease_action: str = setting("CAP_LEASE_ACTION", "restore", one_of("restore", "hold"), "What it does then.")
+    budget_lease_s: float = setting(
+        "BUDGET_LEASE", "60s", DURATION, "Without a renewal by the operator's budget loop for this long: failsafe caps."
+    )
+    pod_namespace: str = setting(
+        "POD_NAMESPACE", "joulie-system", TEXT, "Where the operator's Lease joulie-budget is: the agent's namespace."
+    )
+    cap_lease_action: str = setting(
+        "CAP_LEASE_ACTION", "restore", one_of("restore", "hold"), "What the agent does then."
+    )

@@ -14,6 +14,7 @@ from joulie.settings.parsing import (
     FRACTION,
     GPU_MODEL_CAPS,
     LABEL_KEY,
+    OWN_LABEL_KEY,
     PCT_OF_MAX,
     SELECTOR,
     TEXT,
@@ -22,6 +23,7 @@ from joulie.settings.parsing import (
     GpuModelCaps,
     integer,
     number,
+    number_or_auto,
 )
 
 
@@ -34,9 +36,15 @@ class HardwareSettings:
     )
     gpu_product_label_keys: tuple[str, ...] = setting(
         "GPU_PRODUCT_LABEL_KEYS",
-        "joulie.io/gpu.product,nvidia.com/gpu.product,amd.com/gpu.product,amd.com/gpu.family",
+        "joulie.io/gpu.product,nvidia.com/gpu.product,amd.com/gpu.product,amd.com/gpu.product-name,amd.com/gpu.family",
         TEXT_LIST,
-        "Node labels that may name the GPU model, first that is there.",
+        "Node labels that may name the GPU model; the first one present counts.",
+    )
+    cpu_min_cap_pct: float = setting(
+        "CPU_MIN_CAP_PCT",
+        "40",
+        PCT_OF_MAX,
+        "Lowest CPU cap in watts, percent of maximum, where the hardware states no minimum.",
     )
     hardware_catalog_path: str = setting(
         "HARDWARE_CATALOG_PATH", "", TEXT, "TOML file with more CPUs and GPUs for the catalogue."
@@ -46,7 +54,27 @@ class HardwareSettings:
 def power_profile_label() -> str:
     """The label that plan and score must agree on."""
     return setting(
-        "POWER_PROFILE_LABEL", names.POWER_PROFILE_LABEL, LABEL_KEY, "Node label that publishes the profile."
+        "POWER_PROFILE_LABEL", names.POWER_PROFILE_LABEL, OWN_LABEL_KEY, "Node label that publishes the profile."
+    )
+
+
+def max_connections(default: str = "256") -> int:
+    """What every process that listens allows at each of its ports."""
+    return setting(
+        "MAX_CONNECTIONS",
+        default,
+        integer(16, 100_000),
+        "Maximum connections at each port; a new one that finds all taken replaces an idle one.",
+    )
+
+
+def enable_facility_metrics() -> bool:
+    """Operator and extender must agree: what is not asked for weighs in no score."""
+    return setting(
+        "ENABLE_FACILITY_METRICS",
+        "false",
+        BOOLEAN,
+        "Operator: ask the facility for temperature and cooling power. Extender: weigh a pod's power by the PUE.",
     )
 
 
@@ -90,9 +118,9 @@ class PlanSettings:
         "queue_aware_v1: performance-only pods for each node.",
     )
     performance_cap_w: float = setting(
-        "PERFORMANCE_CAP_WATTS", "5000", WATTS, "CPU cap of a performance node in absolute mode, whole node."
+        "PERFORMANCE_CAP_WATTS", "5000", WATTS, "CPU cap of a performance node in absolute mode, each package."
     )
-    eco_cap_w: float = setting("ECO_CAP_WATTS", "120", WATTS, "CPU cap of an eco node in absolute mode, whole node.")
+    eco_cap_w: float = setting("ECO_CAP_WATTS", "120", WATTS, "CPU cap of an eco node in absolute mode, each package.")
     cpu_performance_cap_pct: float = setting(
         "CPU_PERFORMANCE_CAP_PCT_OF_MAX",
         "100",
@@ -132,8 +160,11 @@ class TwinSettings:
     ambient_c: float = setting(
         "AMBIENT_TEMP_C", "20", number(-273, 1000), "Inlet air temperature where the facility reports none."
     )
-    reference_node_power_w: float = setting(
-        "REFERENCE_NODE_POWER_WATTS", "4000", WATTS, "Node power that makes a cooling stress of 80 at 20 °C."
+    reference_node_power_w: float | None = setting(
+        "REFERENCE_NODE_POWER_WATTS",
+        "4000",
+        number_or_auto(0, 1_000_000),
+        "Node power that makes a cooling stress of 80 at 20 °C; auto: 1.25 times a node's maximum, at least 4000.",
     )
     rack_capacity_w: float = setting(
         "RACK_CAPACITY_WATTS", "50000", number(0, 1e9, above=True), "What one rack's supply can deliver."

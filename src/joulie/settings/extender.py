@@ -1,10 +1,16 @@
-"""Settings of the scheduler extender (SPEC section 6)."""
+"""Settings of the scheduler extender."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joulie.settings.decision import HardwareSettings, MarginalSettings, power_profile_label
+from joulie.settings.decision import (
+    HardwareSettings,
+    MarginalSettings,
+    enable_facility_metrics,
+    max_connections,
+    power_profile_label,
+)
 from joulie.settings.loading import group, setting
 from joulie.settings.parsing import ADDRESS, BOOLEAN, BYTES, DURATION, TEXT, integer
 
@@ -29,6 +35,7 @@ class ScoreSettings:
         "Highest score over HTTP; the scheduler multiplies it by weight × 10.",
     )
     power_profile_label: str = power_profile_label()
+    enable_facility_metrics: bool = enable_facility_metrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,14 @@ class ExtenderSettings:
     tls_key_file: str = setting("EXTENDER_TLS_KEY_FILE", "", TEXT, "Its private key (PEM).")
     request_timeout_s: float = setting(
         "EXTENDER_REQUEST_TIMEOUT",
-        "400ms",
+        "4s",
         DURATION,
-        "A request that has not arrived whole by then is refused; keep it below the scheduler's httpTimeout.",
+        "A request that has not arrived whole by then is refused.",
     )
     max_request_bytes: int = setting(
         "EXTENDER_MAX_REQUEST_BYTES", "128Mi", BYTES, "Largest request; 5,000 whole nodes are about 19 MB."
     )
+    max_connections: int = max_connections()
     cache_ttl_s: float = setting(
         "CACHE_TTL", "30s", DURATION, "Kept for compatibility: objects are watched, not cached."
     )

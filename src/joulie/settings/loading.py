@@ -28,7 +28,7 @@ def group(settings_class: type[V]) -> V:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class SettingDescription:
     """One setting for people: what it is called, holds, would hold, may hold and means."""
 
     variable: str
@@ -61,7 +61,7 @@ def load(settings_class: type[T], env: Mapping[str, str]) -> T:
     return settings_class(**values)
 
 
-def describe(settings_class: type, env: Mapping[str, str]) -> Iterator[Described]:
+def describe(settings_class: type, env: Mapping[str, str]) -> Iterator[SettingDescription]:
     """Every setting of a dataclass in the order of declaration, as the given environment sets it."""
     hints = get_type_hints(settings_class)
     for field in dataclasses.fields(settings_class):
@@ -71,7 +71,7 @@ def describe(settings_class: type, env: Mapping[str, str]) -> Iterator[Described
         meta = field.metadata
         text = _text_of(field, env)
         shown = meta["default"] if text is None else text
-        yield Described(
+        yield SettingDescription(
             meta["variable"],
             shown,
             meta["default"],

@@ -1,14 +1,27 @@
-"""Settings of the operator process (SPEC section 5)."""
+"""Settings of the operator process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joulie.settings.decision import DecisionSettings
+from joulie.model.tiers import TIERS
+from joulie.settings.decision import DecisionSettings, enable_facility_metrics, max_connections
 from joulie.settings.loading import group, setting
-from joulie.settings.parsing import ADDRESS, BOOLEAN, DURATION, TEXT, TEXT_LIST, URL, Parser, integer, number, one_of
+from joulie.settings.parsing import (
+    ADDRESS,
+    BOOLEAN,
+    DURATION,
+    DURATION_OR_ZERO,
+    TEXT,
+    TEXT_LIST,
+    URL,
+    Parser,
+    integer,
+    number,
+    one_of,
+)
 
-_POWER_SOURCE = one_of("static", "http", "prometheus")
+_POWER_SOURCE = one_of("static", *sorted(tier.setting for tier in TIERS if tier.setting))
 
 
 def _optional_rate(text: str) -> float | None:
@@ -24,6 +37,7 @@ class OperatorSettings:
 
     decision: DecisionSettings = group(DecisionSettings)
     metrics_addr: str = setting("METRICS_ADDR", ":8081", ADDRESS, "Where metrics and health are served.")
+    max_connections: int = max_connections()
     power_source: str = setting(
         "OPERATOR_NODE_POWER_SOURCE", "static", _POWER_SOURCE, "Where measured node power comes from."
     )
@@ -42,6 +56,12 @@ class OperatorSettings:
         TEXT,
         "PromQL for node power: one query answered for each node, or one with {node} in it.",
     )
+    power_poll_interval_s: float = setting(
+        "POWER_POLL_INTERVAL",
+        "15s",
+        DURATION,
+        "Time between two readings of power and utilisation; at most half of POWER_MAX_AGE.",
+    )
     utilization_cpu_query: str = setting(
         "OPERATOR_UTILIZATION_CPU_QUERY",
         "max by (node_name) (kepler_node_cpu_usage_ratio)",
@@ -54,9 +74,7 @@ class OperatorSettings:
         TEXT,
         "PromQL for GPU utilisation, 0 to 1.",
     )
-    enable_facility_metrics: bool = setting(
-        "ENABLE_FACILITY_METRICS", "false", BOOLEAN, "Ask the facility for temperature and cooling power."
-    )
+    enable_facility_metrics: bool = enable_facility_metrics()
     facility_prometheus_address: str = setting(
         "FACILITY_PROMETHEUS_ADDRESS",
         "http://prometheus-operated.monitoring:9090",
@@ -64,7 +82,7 @@ class OperatorSettings:
         "Prometheus that knows the facility.",
     )
     facility_poll_interval_s: float = setting(
-        "FACILITY_POLL_INTERVAL", "30s", DURATION, "Time between two looks at the facility."
+        "FACILITY_POLL_INTERVAL", "30s", DURATION, "Time between two readings of the facility."
     )
     facility_ambient_metric: str = setting(
         "FACILITY_AMBIENT_TEMP_METRIC",
@@ -97,11 +115,33 @@ class OperatorSettings:
     twin_refresh_interval_s: float = setting(
         "TWIN_REFRESH_INTERVAL", "2m", DURATION, "An unchanged twin is written again after this time."
     )
+    empty_scope_grace_s: float = setting(
+        "EMPTY_SCOPE_GRACE",
+        "5m",
+        DURATION_OR_ZERO,
+        "How long twins are kept when no node is in scope any more: it may be a mistake in the selector.",
+    )
     power_budget_w: float = setting(
         "POWER_BUDGET_WATTS",
         "0",
         number(0, 1e12),
-        "What the dashboard compares with; 0 is none. Enforces nothing.",
+        "Short form of a PowerBudget over all nodes in scope; 0 is none.",
+    )
+    power_budget_mode: str = setting(
+        "POWER_BUDGET_MODE",
+        "report",
+        one_of("report", "enforce"),
+        "Whether POWER_BUDGET_WATTS is enforced or only what the dashboard compares with.",
+    )
+    budget_interval_s: float = setting("BUDGET_INTERVAL", "5s", DURATION, "Time between two turns of the budget loop.")
+    signal_prometheus_address: str = setting(
+        "SIGNAL_PROMETHEUS_ADDRESS", "", URL, "Prometheus that answers the signals and meters of budgets."
+    )
+    watts_resource: bool = setting(
+        "WATTS_RESOURCE",
+        "false",
+        BOOLEAN,
+        "Advertise joulie.io/watts on nodes, so that kube-scheduler keeps to power budgets.",
     )
     dashboard: bool = setting("DASHBOARD", "true", BOOLEAN, "Serve the dashboard beside the metrics; it only reads.")
     dashboard_hosts: tuple[str, ...] = setting(

@@ -13,6 +13,7 @@ from typing import Annotated, Generic, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from joulie.model.names import GROUP, POWER_PROFILE_LABEL
 from joulie.model.quantity import parse_quantity
 from joulie.model.selector import parse_selector
 
@@ -107,6 +108,14 @@ def _label_key(text: str) -> str:
     return text
 
 
+def _own_label_key(text: str) -> str:
+    """A label that the operator may overwrite and cleanup remove: none that means something else."""
+    domain = _label_key(text).rpartition("/")[0]
+    if text != POWER_PROFILE_LABEL and (domain == GROUP or f".{domain}".endswith((".kubernetes.io", ".k8s.io"))):
+        raise ValueError(f"{text!r} means something else")
+    return text
+
+
 def _address(text: str) -> str:
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match[1]) > 65535:
@@ -144,6 +153,12 @@ def number(low: float, high: float, *, above: bool = False) -> Parser[float]:
     return Parser(_bounded(_number, lambda value: (low < value if above else low <= value) and value <= high), words)
 
 
+def number_or_auto(low: float, high: float) -> Parser[float | None]:
+    """A number above low, or `auto`, which is None: whoever uses it finds one by itself."""
+    given = number(low, high, above=True)
+    return Parser(lambda text: None if text == "auto" else given.parse(text), f"{given.allowed}, or auto")
+
+
 def integer(low: int, high: int) -> Parser[int]:
     return Parser(_bounded(_integer, lambda value: low <= value <= high), f"a whole number from {low} to {high}")
 
@@ -164,10 +179,14 @@ BOOLEAN = Parser(_boolean, "true or false")
 TEXT = Parser(str, "any text")
 TEXT_LIST = Parser(_text_list, "names with commas between them")
 LABEL_KEY = Parser(_label_key, "a label key such as joulie.io/reserved")
+OWN_LABEL_KEY = Parser(
+    _own_label_key,
+    "a label key such as example.com/profile, which nothing else uses: none of joulie.io or kubernetes.io",
+)
 SELECTOR = Parser(parse_selector, "a label selector such as a=b,c in (d,e),!f; empty takes all")
 ADDRESS = Parser(_address, "an address such as :8081 or 127.0.0.1:8081")
 URL = Parser(_url, "a URL starting with http:// or https://, or nothing")
-GPU_MODEL_CAPS = Parser(_gpu_model_caps, 'JSON such as {"H100 SXM": {"minCapWatts": 350, "maxCapWatts": 700}}')
+GPU_MODEL_CAPS = Parser(_gpu_model_caps, 'JSON such as {"H100 SXM": {"minCapWatts": 200, "maxCapWatts": 700}}')
 BYTES = Parser(_bytes, "a size such as 128Mi or 20M, from 1Ki to 4Gi")
 FRACTION = number(0, 1)
 PCT_OF_MAX = number(0, 100, above=True)

@@ -1,11 +1,11 @@
-"""Settings of the simulator process (SPEC 8)."""
+"""Settings of the simulator process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from joulie.model.selector import Selector
-from joulie.settings.decision import HardwareSettings
+from joulie.settings.decision import HardwareSettings, max_connections
 from joulie.settings.loading import group, setting
 from joulie.settings.parsing import ADDRESS, DURATION, SELECTOR, integer, number
 
@@ -16,6 +16,7 @@ class SimulatorSettings:
 
     hardware: HardwareSettings = group(HardwareSettings)
     addr: str = setting("SIM_ADDR", ":18080", ADDRESS, "Where the simulated hardware answers.")
+    max_connections: int = max_connections("1024")  # agents and operators of thousands of nodes
     step_s: float = setting("SIM_STEP", "1s", DURATION, "Simulated time of one step.")
     speed: float = setting(
         "SIM_SPEED", "1", number(0, 10_000, above=True), "Simulated seconds that pass in a real one."

@@ -1,4 +1,4 @@
-"""The HTTP interface of the simulated hardware (SPEC 8)."""
+"""The HTTP interface of the simulated hardware (docs/reference/behaviour.md, 'Simulator HTTP API')."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from joulie.serving import Check, Page, Share, checked
 from joulie.simulator import views
 from joulie.simulator.control import Reply, decode_command
 from joulie.simulator.faults import decode_fault
@@ -18,21 +19,14 @@ from joulie.simulator.metrics import MetricsPage
 from joulie.simulator.prometheus_query import answer
 from joulie.simulator.simulation import Simulation
 
-LARGEST_BODY = 64 * 1024
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
-PIECE_S = 0.005  # other requests get their turn at least this often while a long page is rendered
-
-Check = Callable[[], str | None]  # the fault, or None
 NodeView = Callable[[Simulation, int], dict[str, Any]]
 
 
-def simulator_app(
+def simulator_routes(
     simulation: Simulation, *, healthy: Check = lambda: None, ready: Check = lambda: None
-) -> web.Application:
-    """All routes; whoever serves the app steps the simulation."""
-    app = web.Application(client_max_size=LARGEST_BODY)
-    app.add_routes(_Api(simulation, healthy, ready).routes())
-    return app
+) -> list[web.RouteDef]:
+    """The process that serves them steps the simulation."""
+    return _Api(simulation, healthy, ready).routes()
 
 
 class _Api:
@@ -40,7 +34,8 @@ class _Api:
         self._simulation = simulation
         self._healthy = healthy
         self._ready = ready
-        self._metrics = MetricsPage(simulation)
+        self._metrics = Page(MetricsPage(simulation).pieces)
+        self._share = Share()
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -48,13 +43,13 @@ class _Api:
             web.post("/control/{node}", self._of_node(self._control)),
             web.get("/state/{node}", self._of_node(self._state)),
             web.get("/metrics", self._page),
-            web.get("/healthz", _checked(self._healthy)),
-            web.get("/readyz", _checked(self._ready)),
-            web.get("/api/v1/query", self._query),
-            web.get("/debug/nodes", self._all_nodes),
-            web.get("/debug/events", self._events),
-            web.get("/debug/energy", self._energy),
-            web.get("/debug/faults", self._faults),
+            web.get("/healthz", checked(self._healthy)),
+            web.get("/readyz", checked(self._ready)),
+            web.get("/api/v1/query", self._shared(self._query)),
+            web.get("/debug/nodes", self._shared(self._all_nodes)),
+            web.get("/debug/events", self._shared(self._events)),
+            web.get("/debug/energy", self._shared(self._energy)),
+            web.get("/debug/faults", self._shared(self._faults)),
             web.post("/debug/faults/{node}", self._put_fault),
         ]
 
@@ -80,6 +75,21 @@ class _Api:
 
         return answered
 
+    def _shared(self, handler: Callable[[web.Request], Awaitable[web.Response]]) -> Any:
+        """A route that looks at all nodes: it leaves time for the nodes' own answers."""
+
+        async def answered(request: web.Request) -> web.Response:
+            began_s = time.monotonic()
+            if self._share.is_used_up(began_s):
+                response = _wrong(503, "too many questions at once")
+                response.headers["Retry-After"] = "1"
+                return response
+            response = await handler(request)
+            self._share.use(began_s, time.monotonic() - began_s)
+            return response
+
+        return answered
+
     async def _telemetry(self, name: str, _: web.Request) -> web.Response:
         simulation = self._simulation
         truth = views.telemetry(simulation, simulation.index[name])
@@ -100,20 +110,8 @@ class _Api:
     async def _state(self, name: str, _: web.Request) -> web.Response:
         return _json(views.state(self._simulation, self._simulation.index[name]))
 
-    async def _page(self, request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": TEXT})
-        await response.prepare(request)
-        waiting: list[bytes] = []
-        since_s = time.perf_counter()
-        for piece in self._metrics.pieces():
-            waiting.append(piece)
-            if time.perf_counter() - since_s > PIECE_S:
-                await response.write(b"".join(waiting))
-                waiting.clear()
-                await asyncio.sleep(0)
-                since_s = time.perf_counter()
-        await response.write_eof(b"".join(waiting))
-        return response
+    async def _page(self, _: web.Request) -> web.StreamResponse:
+        return await self._metrics.answer()
 
     async def _query(self, request: web.Request) -> web.Response:
         asked = request.query
@@ -150,14 +148,6 @@ class _Api:
             return _wrong(404, f"node {name[:253]!a} is not simulated")
         self._simulation.put_fault(name, fault)
         return await self._faults(request)
-
-
-def _checked(check: Check) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handler(_: web.Request) -> web.StreamResponse:
-        fault = check()
-        return web.Response(text="ok\n") if fault is None else web.Response(status=503, text=f"{fault}\n")
-
-    return handler
 
 
 def _json(body: Any, status: int = 200) -> web.Response:

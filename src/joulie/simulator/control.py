@@ -1,4 +1,4 @@
-"""Commands to simulated devices, as SPEC 8 words them."""
+"""Commands to simulated devices, in the words of their HTTP interface."""
 
 from __future__ import annotations
 

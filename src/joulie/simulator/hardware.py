@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from joulie.catalogue.lookup import Catalogue
 from joulie.model import names
@@ -12,7 +13,7 @@ from joulie.model.api import NodeHardware
 from joulie.model.snapshot import Node
 from joulie.physics.hardware import Machine as Recognised
 from joulie.physics.hardware import machine_of
-from joulie.plant.machines import CpuKind, GpuKind, Machine, cpu_kind, unknown_cpu, unknown_gpu
+from joulie.plant.machines import CpuKind, GpuKind, PlantMachine, cpu_kind, unknown_cpu, unknown_gpu
 from joulie.settings import HardwareSettings
 
 
@@ -20,7 +21,7 @@ class SimulatedNode(Struct, frozen=True):
     """A node, its hardware and where it stands."""
 
     name: str
-    machine: Machine
+    machine: PlantMachine
     cores: float  # what a pod's CPU request is a share of
     rack: str = ""
     zone: str = ""
@@ -34,7 +35,7 @@ def simulated_node(
     gpu = _gpu(recognised, node, catalogue)
     return SimulatedNode(
         node.name,
-        Machine(_cpu(recognised, catalogue), gpu, int(recognised.gpu_count) if gpu else 0),
+        PlantMachine(_cpu(recognised, catalogue), gpu, int(recognised.gpu_count) if gpu else 0),
         recognised.share_cores or 1.0,
         node.labels.get(names.RACK_LABEL, ""),
         node.labels.get(names.COOLING_ZONE_LABEL, ""),
@@ -42,10 +43,12 @@ def simulated_node(
 
 
 def _cpu(recognised: Recognised, catalogue: Catalogue) -> CpuKind:
+    """With the maximum that plan and twin know: a percentage has to mean the same watts to all of them."""
     sockets = max(1, int(recognised.sockets))
     model = catalogue.cpu(recognised.cpu_name)
     if model is not None:
-        return _known_cpu(model, sockets)
+        kind, max_w = _known_cpu(model, sockets), recognised.cpu_max_w
+        return kind if kind.cap_max_w == max_w else replace(kind, cap_max_w=max_w, min_w=min(kind.min_w, max_w))
     return unknown_cpu(recognised.cpu_name, sockets, float(round(recognised.cores)) or 1.0, recognised.cpu_max_w)
 
 

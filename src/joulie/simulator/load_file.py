@@ -24,7 +24,7 @@ _NEEDED = ("time_s", "node", "cpu", "gpu")
 _MORE = ("memory", "io", "feed")
 
 
-class Told(NamedTuple):
+class LoadOverride(NamedTuple):
     """What a line says of a node; None: nothing."""
 
     cpu: float | None = None
@@ -49,10 +49,10 @@ class Line(NamedTuple):
 
     time_s: float
     node: str
-    told: Told
+    told: LoadOverride
 
 
-NOTHING_TOLD = Told()
+NOTHING_TOLD = LoadOverride()
 
 
 class LoadTimeline:
@@ -62,7 +62,7 @@ class LoadTimeline:
         self._lines = sorted(lines, key=lambda line: line.time_s)
         self._next = 0
         self._of_all = NOTHING_TOLD
-        self._of_node: dict[str, Told] = {}
+        self._of_node: dict[str, LoadOverride] = {}
 
     def advance(self, now_s: float) -> set[str]:
         """Takes everything up to a time; the nodes it is about, `*` among them for all."""
@@ -78,7 +78,7 @@ class LoadTimeline:
                 self._of_node[line.node] = line.told
         return changed
 
-    def told(self, node: str) -> Told:
+    def told(self, node: str) -> LoadOverride:
         return self._of_node.get(node, self._of_all)
 
 
@@ -117,7 +117,9 @@ def _line(cells: Mapping[str, str], place: str) -> Line:
     if time_s < 0:
         raise InputError(f"{place}: time_s: {time_s:g} is before the start")
     return Line(
-        time_s, cells["node"], Told(*(_share(cells.get(name, ""), f"{place}: {name}") for name in Told._fields))
+        time_s,
+        cells["node"],
+        LoadOverride(*(_share(cells.get(name, ""), f"{place}: {name}") for name in LoadOverride._fields)),
     )
 
 

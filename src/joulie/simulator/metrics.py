@@ -85,7 +85,7 @@ def _numbers(simulation: Simulation) -> tuple[tuple[str, str, str, float], ...]:
         ("nodes", "Simulated nodes.", "gauge", len(simulation.nodes)),
         ("steps_total", "Steps since the start.", "counter", simulation.steps),
         ("simulated_seconds_total", "Simulated time since the start.", "counter", simulation.elapsed_s),
-        ("faults", "Faults that stand.", "gauge", len(simulation.faults.listed(simulation.clock()))),
+        ("faults", "Faults in effect.", "gauge", len(simulation.faults.listed(simulation.clock()))),
         ("facility_it_power_watts", "Power of all nodes.", "gauge", simulation.facility.it_w),
         ("facility_cooling_power_watts", "Power of fans and chillers.", "gauge", float(cooling.electricity_w.sum())),
         ("facility_ambient_celsius", "Mean air at the inlets.", "gauge", float(cooling.inlet_c.mean())),

@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from joulie.cluster import slim
-from joulie.cluster.port import NODES, PODS, Broken, Cluster, Decode, Deleted, Resource, Synced, Upserted
+from joulie.cluster.decoding import decoders
+from joulie.cluster.port import NODES, PODS, Cluster, Decode, Deleted, Resource, Synced, Undecodable, Upserted
 from joulie.lifetime import first_to_end, stop_on_signals
 from joulie.logs import Log
 from joulie.model.snapshot import Snapshot
-from joulie.serving import listen, quiet_runner
-from joulie.simulator.api import simulator_app
+from joulie.serving import ConnectionLimits, app_server
+from joulie.simulator.api import simulator_routes
 from joulie.simulator.simulation import Simulation
 
 VARIABLE = "SIM_ADDR"
-MOST_STEPS_AT_ONCE = 20  # a longer gap is closed by one long step
+MAX_STEPS_AT_ONCE = 20  # a longer gap is closed by one long step
 MISSED_STEPS = 10  # a simulator that has not stepped for so many steps, and so many seconds, is not healthy
 LATEST_S = 10.0
 
@@ -41,9 +41,11 @@ class ClusterFeed:
         simulation = self._simulation
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(
-                self._follow(NODES, slim.decode_node, lambda _, node: simulation.put_node(node), simulation.drop_node)
+                self._follow(
+                    NODES, decoders.decode_node, lambda _, node: simulation.put_node(node), simulation.drop_node
+                )
             )
-            tasks.create_task(self._follow(PODS, slim.decode_pod, simulation.put_pod, simulation.drop_pod))
+            tasks.create_task(self._follow(PODS, decoders.decode_pod, simulation.put_pod, simulation.drop_pod))
 
     async def _follow(
         self, resource: Resource, decode: Decode[Any], put: Callable[[str, Any], None], drop: Callable[[str], None]
@@ -55,7 +57,7 @@ class ClusterFeed:
                         put(key, value)
                     case Deleted(key):
                         drop(key)
-                    case Broken(key, reason):
+                    case Undecodable(key, reason):
                         drop(key)
                         self._log.warning("object cannot be read", kind=resource.kind, name=key, reason=reason)
                     case Synced():
@@ -89,9 +91,9 @@ class Pacer:
         """All whole steps that are due; what is more than a handful in one."""
         step_s = self._simulation.settings.step_s
         due = int(self.behind_s / step_s + 1e-9)
-        if due > MOST_STEPS_AT_ONCE:
-            self._simulation.step((due - MOST_STEPS_AT_ONCE) * step_s)
-            due = MOST_STEPS_AT_ONCE
+        if due > MAX_STEPS_AT_ONCE:
+            self._simulation.step((due - MAX_STEPS_AT_ONCE) * step_s)
+            due = MAX_STEPS_AT_ONCE
         for _ in range(due):
             self._simulation.step(step_s)
 
@@ -123,25 +125,24 @@ async def serving(
     """A running simulator inside this event loop. Without `paced` the caller steps it."""
     feed = None if cluster is None else ClusterFeed(cluster, simulation)
     pacer = Pacer(simulation)
-    app = simulator_app(
+    routes = simulator_routes(
         simulation,
         healthy=pacer.sick if paced else lambda: None,
         ready=lambda: None if feed is None or feed.synced else "not all nodes and pods are known yet",
     )
-    runner = quiet_runner(app, shutdown_timeout_s=1.0)
-    await runner.setup()
+    server = app_server(routes, ConnectionLimits(connections=simulation.settings.max_connections))
     tasks: list[asyncio.Task[None]] = []
     try:
-        await listen(runner, address, VARIABLE)
+        await server.start(address, VARIABLE)
         tasks += [asyncio.create_task(feed.run())] if feed is not None else []
         tasks += [asyncio.create_task(pacer.run())] if paced else []
         host = address.rpartition(":")[0] or "127.0.0.1"
-        yield Running(f"http://{host}:{runner.addresses[0][1]}", tuple(tasks))
+        yield Running(f"http://{host}:{server.addresses[0][1]}", tuple(tasks))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await runner.cleanup()
+        await server.cleanup()
 
 
 async def run(simulation: Simulation, cluster: Cluster | None = None) -> int:

@@ -17,7 +17,7 @@ _LABEL_LIST = rf"(?:{_LABEL}\s*(?:,\s*{_LABEL}\s*)*,?\s*)?"
 _SELECTOR = re.compile(rf"\s*([a-zA-Z_:][\w:]*)\s*(?:\{{\s*({_LABEL_LIST})\}}\s*)?", re.ASCII)
 _LABELS = re.compile(_LABEL, re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*", re.ASCII)
-LONGEST_QUERY = 4_096
+MAX_QUERY = 4_096
 
 
 def answer(simulation: Simulation, query: str, lookback: str | None, now_s: float) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def answer(simulation: Simulation, query: str, lookback: str | None, now_s: floa
     `lookback_delta`.
     """
     max_age_s = float("inf") if lookback is None else _seconds(lookback)
-    if len(query) > LONGEST_QUERY:
-        raise ValueError(f"the query is longer than {LONGEST_QUERY} characters")
+    if len(query) > MAX_QUERY:
+        raise ValueError(f"the query is longer than {MAX_QUERY} characters")
     if _NUMBER.fullmatch(query):
         return {"resultType": "scalar", "result": [now_s, str(float(query))]}
     asked = _SELECTOR.fullmatch(query)

@@ -19,7 +19,7 @@ from joulie.catalogue.lookup import Catalogue
 from joulie.model.api import NodeHardware
 from joulie.model.snapshot import Node, Pod
 from joulie.plant.curves import Numbers
-from joulie.plant.fleet import Fleet, Load
+from joulie.plant.fleet import Fleet, FleetLoad
 from joulie.settings import SimulatorSettings
 from joulie.simulator.control import DVFS, GPU, RAPL, Command, Reply
 from joulie.simulator.facility import Facility
@@ -225,7 +225,7 @@ class Simulation:
 
     def _waver(self, at_s: float) -> None:
         steady, noise = self._steady, self.settings.noise_pct / 100.0
-        self.load = Load(
+        self.load = FleetLoad(
             _wavering(steady.cpu, self._node_phase, at_s, noise),
             steady.memory_intensity,
             steady.io_intensity,

@@ -1,33 +1,36 @@
-"""What a node tells: telemetry, limits, the whole state, energy. Plain dictionaries with the field names of SPEC 8."""
+"""What a node tells: telemetry, limits, the whole state, energy. Plain dictionaries, named as over HTTP."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from joulie.plant.machines import GPU_FREQUENCY_FLOOR
-from joulie.plant.reported import hardware_status
+from joulie.plant.node_hardware import hardware_status
 
 if TYPE_CHECKING:
     from joulie.simulator.simulation import Simulation
 
 
 def _r(value: Any, digits: int = 3) -> float:
-    return round(float(value), digits)
+    """Rounded; whole numbers as integers, because readers written in Go refuse `40.0` for an integer field."""
+    rounded = round(float(value), digits)
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def telemetry(simulation: Simulation, place: int) -> dict[str, Any]:
-    """`GET /telemetry/{node}`: package power is of all CPU packages together, without GPUs."""
+    """`GET /telemetry/{node}`: at the top level CPUs and GPUs together, in `cpu` and `gpu` each for itself."""
     fleet, load = simulation.fleet, simulation.load
     cpus = fleet.cpus
-    average_w, instant_w = _r(cpus.average_w[place]), _r(cpus.power_w[place])
+    boards = fleet.boards_of(place)
+    cpu_average_w, cpu_instant_w = cpus.average_w[place], cpus.power_w[place]
     return {
         "node": simulation.nodes[place].name,
         "ts": simulation.stepped_at_s,
-        "packagePowerWatts": average_w,
-        "instantPackagePowerWatts": instant_w,
+        "packagePowerWatts": _r(cpu_average_w + fleet.gpus.average_w[boards].sum()),
+        "instantPackagePowerWatts": _r(cpu_instant_w + fleet.gpus.power_w[boards].sum()),
         "cpu": {
-            "packagePowerWatts": average_w,
-            "instantPowerWatts": instant_w,
+            "packagePowerWatts": _r(cpu_average_w),
+            "instantPowerWatts": _r(cpu_instant_w),
             "utilization": _r(load.cpu[place], 4),
             "memoryIntensity": _r(load.memory_intensity[place], 4),
             "ioIntensity": _r(load.io_intensity[place], 4),
@@ -87,8 +90,10 @@ def _gpu_telemetry(simulation: Simulation, place: int) -> dict[str, Any]:
 def _cpu_limits(simulation: Simulation, place: int) -> dict[str, Any]:
     """What was accepted (null: no cap), and how far the hardware has followed."""
     cpus = simulation.fleet.cpus
+    target_w = _r(cpus.cap_target_w[place]) if cpus.cap_is_set[place] else None
     return {
-        "capWatts": _r(cpus.cap_target_w[place]) if cpus.cap_is_set[place] else None,
+        "capWatts": target_w,
+        "targetCapWatts": target_w,
         "capWattsApplied": _r(cpus.cap_w[place]),
         "throttlePct": _r(cpus.throttle_target_pct[place]),
         "throttlePctApplied": _r(cpus.throttle_pct[place]),
@@ -119,7 +124,7 @@ def state(simulation: Simulation, place: int) -> dict[str, Any]:
     boards = fleet.boards_of(place)
     shown = limits(simulation, place)
     shown["cpu"] |= {
-        "capRangeWatts": {"min": machine.cpu.min_w, "max": machine.cpu.max_w},
+        "capRangeWatts": {"min": machine.cpu.min_w, "max": machine.cpu.cap_max_w},
         "speed": _r(fleet.cpus.speed[place], 4),
         "workCoreSeconds": _r(fleet.cpus.work_s[place]),
     }

@@ -1,4 +1,4 @@
-"""Readers of the world outside the cluster's objects: telemetry, facility, models that live in files.
+"""Readers of data outside the cluster's objects: telemetry, facility, and models in files.
 
 May import: `control` and everything below it; never `cluster` or `devices`.
 """

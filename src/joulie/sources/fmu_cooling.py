@@ -1,8 +1,8 @@
-"""A cooling model that somebody built in a simulation tool and exported as a Functional Mock-up Unit (FMU).
+"""A cooling model exported from a simulation tool as a Functional Mock-up Unit (FMU).
 
 Each pair of node power and air temperature is simulated from the FMU's initial state with inputs held constant, over
-its default experiment, so that the answer depends on the inputs alone. FMPy does the stepping; it is loaded only when
-this model is asked for.
+its default experiment, so that the result depends on the inputs alone. FMPy does the stepping; it is loaded only if
+this model is configured.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from joulie.settings import TwinSettings
 VARIABLE = "COOLING_FMU_PATH"
 INPUTS = ("nodePowerW", "ambientC")
 OUTPUT = "coolingStress"
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 _FLOAT_TYPES = ("Real", "Float64")  # as FMI 2.0 and FMI 3.0 call it
-_FATAL = 4  # the status after which the standard allows no further call: FMUs crash the process then
+_FATAL = 4  # the status after which the standard allows no further call; FMUs crash the process otherwise
 
 
-class Experiment(NamedTuple):
-    """When to start, how far to step, how often."""
+class FmuExperiment(NamedTuple):
+    """Start time, step size and number of steps."""
 
     start_s: float
     step_s: float
@@ -42,7 +42,7 @@ class Experiment(NamedTuple):
 
 
 class FmuLog:
-    """What an FMU said last: errors of FMPy name a function, the FMU itself knows why."""
+    """The last message of an FMU: FMPy's errors name only a function, the FMU gives the reason."""
 
     def __init__(self) -> None:
         self.last = ""
@@ -54,16 +54,16 @@ class FmuLog:
 
 
 class Instance:
-    """A running FMU, and what may still be called on it."""
+    """A running FMU, and which calls its state allows."""
 
     def __init__(self, fmu: Any) -> None:
         self.fmu = fmu
-        self.is_fresh = True  # nothing was simulated yet
-        self.has_stepped = False  # the last simulation came to its end
+        self.is_fresh = True  # not simulated yet
+        self.has_stepped = False  # the last simulation finished
         self.is_lost = False  # it failed fatally
 
     def release(self) -> None:
-        """Ends it as far as the standard allows in its state."""
+        """Frees it as far as the standard allows in its state."""
         if self.is_lost:
             return
         if self.has_stepped:
@@ -85,7 +85,7 @@ class FmuCoolingModel:
         self._origin = f"{VARIABLE}={path}"
         self._log = FmuLog()
         if not Path(path).is_file():
-            raise InputError(f"{self._origin}: there is no such file")
+            raise InputError(f"{self._origin}: no such file")
         fmpy = _fmpy()
         with _complaints(InputError, f"{self._origin}: cannot be used as an FMU"):
             description = fmpy.read_model_description(path)
@@ -143,7 +143,7 @@ class FmuCoolingModel:
         return float(get_values(self._output)[0])
 
     def _instantiate(self, fmpy: ModuleType, path: str, description: Any) -> Instance:
-        """A running instance; it and its unpacked files go when this model does."""
+        """A running instance, removed with its unpacked files when this model is garbage collected."""
         folder = tempfile.mkdtemp(prefix="joulie-fmu-")
         remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         try:
@@ -154,13 +154,13 @@ class FmuCoolingModel:
             remove()
             raise
         instance = Instance(fmu)
-        weakref.finalize(self, instance.release)  # before the folder is removed: last registered, first called
+        weakref.finalize(self, instance.release)  # before the folder is removed: finalizers run last in, first out
         return instance
 
 
 def _fmpy() -> ModuleType:
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints where its helper library is missing
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints if its helper library is missing
             import fmpy
             import fmpy.simulation
     except ImportError as error:
@@ -171,7 +171,7 @@ def _fmpy() -> ModuleType:
 
 @contextlib.contextmanager
 def _complaints(kind: type[JoulieError], what: str, log: FmuLog | None = None) -> Iterator[None]:
-    """FMPy and FMUs raise anything and print at will: one line of ours instead, and standard output stays clean."""
+    """FMPy and FMUs raise any exception and print: turned into one line, with standard output kept clean."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
@@ -188,16 +188,16 @@ def _reference(description: Any, name: str, causality: str, origin: str) -> int:
     raise InputError(f"{origin}: has no {causality} {name}; {needed}")
 
 
-def _experiment(description: Any, origin: str) -> Experiment:
-    """The FMU's default experiment; one step of a second where it has none."""
+def _experiment(description: Any, origin: str) -> FmuExperiment:
+    """The FMU's default experiment, or one step of a second."""
     default = description.defaultExperiment
     given = [None if default is None else getattr(default, name) for name in ("startTime", "stopTime", "stepSize")]
     start_s, stop_s, step_s = (None if text is None else float(text) for text in given)
     start_s = start_s or 0.0
     if stop_s is None or stop_s <= start_s:
-        return Experiment(start_s, step_s or 1.0, 1)
+        return FmuExperiment(start_s, step_s or 1.0, 1)
     step_s = step_s or (stop_s - start_s)
     steps = max(1, round((stop_s - start_s) / step_s))
-    if steps > MOST_STEPS:
-        raise InputError(f"{origin}: its default experiment has {steps} steps; at most {MOST_STEPS} are taken")
-    return Experiment(start_s, step_s, steps)
+    if steps > MAX_STEPS:
+        raise InputError(f"{origin}: its default experiment has {steps} steps; at most {MAX_STEPS} are supported")
+    return FmuExperiment(start_s, step_s, steps)

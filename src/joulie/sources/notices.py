@@ -1,10 +1,10 @@
-"""What a person should be told, collected instead of logged, each thing once."""
+"""Messages for the log, collected instead of logged, each once."""
 
 from __future__ import annotations
 
 
 class Notices:
-    """Lines for a log. A fault is told when it begins and when it ends, not while it lasts."""
+    """Lines for a log. A fault is reported when it begins and when it ends, not while it lasts."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -14,7 +14,7 @@ class Notices:
         self._lines += lines
 
     def fault(self, source: str, reason: str, over: str) -> None:
-        """`reason` is empty while all is well; `over` tells the end of this fault, and this fault from others."""
+        """`reason` is empty without a fault; `over` is the message at its end, and identifies it."""
         fault = (source, over)
         if reason and fault not in self._faults:
             self._faults.add(fault)

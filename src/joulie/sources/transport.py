@@ -1,4 +1,4 @@
-"""Asking over HTTP so that nothing an endpoint does can hurt: deadlines, bounded bodies, one-line errors."""
+"""HTTP requests that tolerate any endpoint: deadlines, bounded bodies, one-line errors."""
 
 from __future__ import annotations
 
@@ -10,76 +10,69 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from joulie.errors import JoulieError
+from joulie.egress import NO_REDIRECTS, why_no_answer
+from joulie.errors import JoulieError, one_line
 
 T = TypeVar("T")
 
-LONGEST_REASON = 200
-LARGEST_BODY = 64 * 1024 * 1024  # 5,000 series are about 1 MB
+MAX_REASON_CHARS = 200
+MAX_BODY_BYTES = 32 * 1024 * 1024  # 5,000 series are about 1 MB
 
 
 class SourceError(JoulieError):
-    """A telemetry source did not answer, or not with what it should."""
+    """A telemetry source did not answer, or not as expected."""
 
 
-class Limits(Struct, frozen=True):
-    """How long a source may take, and how much it is asked at once."""
+class RequestLimits(Struct, frozen=True):
+    """How long a source may take, and how many requests run at once."""
 
     call_timeout_s: float = 5.0
-    deadline_s: float = 20.0  # of everything that one source is asked in one refresh
+    deadline_s: float = 20.0  # for all requests to one source in one refresh
     calls_at_once: int = 64
 
 
-class Answers(Struct, Generic[T]):
-    """What many calls brought: results of those that answered, the reason for each that did not."""
+class CallResults(Struct, Generic[T]):
+    """The results of many calls, and the reasons of those that failed."""
 
     results: dict[str, T]
     failures: dict[str, str]
 
 
-class Reply(Struct, frozen=True):
+class HttpReply(Struct, frozen=True):
     """Status and body, whatever the status."""
 
     status: int
-    body: bytes
-
-
-def one_line(text: object) -> str:
-    """Words of others, as much of them as fits into a line of a log."""
-    line = " ".join(str(text).split())
-    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
-
-
-def without_credentials(address: str) -> str:
-    """The address as it may be shown."""
-    return str(URL(address).with_user(None))
+    body: bytes | bytearray
 
 
 async def get(
     session: aiohttp.ClientSession, url: URL | str, timeout_s: float, params: Mapping[str, str] | None = None
-) -> Reply:
-    """One GET; SourceError with a short reason when there is no complete answer in time."""
+) -> HttpReply:
+    """One GET; SourceError with a short reason if there is no complete response in time."""
     try:
         timeout = aiohttp.ClientTimeout(total=timeout_s)
-        async with session.get(url, params=params, timeout=timeout) as response:
+        async with session.get(url, params=params, timeout=timeout, allow_redirects=NO_REDIRECTS) as response:
             body = bytearray()
             async for chunk in response.content.iter_any():
                 body += chunk
-                if len(body) > LARGEST_BODY:
-                    raise SourceError(f"the answer is larger than {LARGEST_BODY >> 20} MiB")
-            return Reply(response.status, bytes(body))
+                if len(body) > MAX_BODY_BYTES:
+                    raise SourceError(f"the response is larger than {MAX_BODY_BYTES >> 20} MiB")
+            return HttpReply(response.status, body)
     except TimeoutError:
         raise SourceError(f"no answer within {timeout_s:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise SourceError(one_line(error) or type(error).__name__) from error
+        raise SourceError(why_no_answer(error)) from None
 
 
 async def ask_each(
-    keys: Iterable[str], call: Callable[[str], Awaitable[T]], limits: Limits, reason_if_late: str = "not asked in time"
-) -> Answers[T]:
-    """`call` for every key, a bounded number at once; what is not answered at the deadline counts as failed."""
+    keys: Iterable[str],
+    call: Callable[[str], Awaitable[T]],
+    limits: RequestLimits,
+    reason_if_late: str = "not asked in time",
+) -> CallResults[T]:
+    """Runs `call` for every key, a bounded number at once; calls unfinished at the deadline count as failed."""
     waiting = list(dict.fromkeys(keys))
-    found: Answers[T] = Answers({}, {})
+    found: CallResults[T] = CallResults({}, {})
     upcoming = iter(waiting)
 
     async def work() -> None:
@@ -89,7 +82,7 @@ async def ask_each(
             except SourceError as error:
                 found.failures[key] = str(error)
             except Exception as error:  # noqa: BLE001 - whatever one endpoint does costs that endpoint alone
-                found.failures[key] = f"{type(error).__name__}: {one_line(error)}"
+                found.failures[key] = f"{type(error).__name__}: {one_line(error, MAX_REASON_CHARS)}"
 
     try:
         async with asyncio.timeout(limits.deadline_s), asyncio.TaskGroup() as workers:
@@ -103,7 +96,7 @@ async def ask_each(
 
 
 def raise_if_all_failed(failures: Mapping[str, str], keys: Collection[str]) -> None:
-    """Where nothing was answered the source has failed, not its parts."""
+    """If no call succeeded, the source as a whole has failed."""
     if failures and len(failures) == len(set(keys)):
         key, reason = min(failures.items())
-        raise SourceError(f"nothing was answered; {key}: {reason}")
+        raise SourceError(f"all requests failed; {key}: {reason}")

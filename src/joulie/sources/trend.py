@@ -1,7 +1,7 @@
-"""How each node's power moves: rolling windows of many nodes in one pair of arrays (SPEC 3).
+"""The trend of each node's power: rolling windows of many nodes in one pair of arrays.
 
 `power_trend_w_per_min` of `joulie.physics.power` defines the slope; here it is computed for all nodes at once, and a
-test holds the two together. A window holds samples of one tier only: the step from a measured value to an estimate
+test ensures that both agree. A window holds samples of one tier only: the step from a measured value to an estimate
 is not a trend.
 """
 
@@ -17,40 +17,40 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 WINDOW_S = 300.0
-FEWEST_SLOTS, MOST_SLOTS = 8, 60
+MIN_SLOTS, MAX_SLOTS = 8, 60
 
 
 class Window(NamedTuple):
-    """What is kept of one node."""
+    """The size of one node's window."""
 
     slots: int
-    spacing_s: float  # samples that come sooner are left out
-    max_gap_s: float  # after a longer one the window begins anew
+    spacing_s: float  # samples that come sooner are dropped
+    max_gap_s: float  # a longer gap restarts the window
     span_s: float
 
     @staticmethod
     def of(max_gap_s: float, window_s: float = WINDOW_S, interval_s: float = 0.0) -> Window:
         """`interval_s` is the usual time between samples.
 
-        Samples that come more than twice as often are thinned out, so that a row spans the window at any rate.
+        Samples that come more than twice as often are thinned out, so that the slots always span the window.
         """
-        slots = MOST_SLOTS
+        slots = MAX_SLOTS
         if interval_s > 0:
-            slots = min(MOST_SLOTS, max(FEWEST_SLOTS, math.ceil(2 * window_s / interval_s)))
+            slots = min(MAX_SLOTS, max(MIN_SLOTS, math.ceil(2 * window_s / interval_s)))
         return Window(slots, window_s / slots, min(max_gap_s, window_s), window_s)
 
 
 class TrendWindows:
-    """The last minutes of every node; the only memory of the operator, empty at start."""
+    """The last minutes of every node; empty at start."""
 
     def __init__(self, max_gap_s: float, window_s: float = WINDOW_S, interval_s: float = 0.0) -> None:
         self._window = Window.of(max_gap_s, window_s, interval_s)
         self._row_of: dict[str, int] = {}
         self._free: list[int] = []
-        self._nodes: list[str] = []  # of the last record, in its order, with their rows
+        self._nodes: list[str] = []  # of the last record, in its order
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._source_code: dict[str, int] = {}
-        # By slot and node: sums over slots are taken one after the other, which makes the same bits everywhere.
+        # By slot and node: sums over slots are then taken in the same order everywhere, with the same bits.
         self._times_s: Numbers = np.full((self._window.slots, 0), np.nan)
         self._power_w: Numbers = np.full((self._window.slots, 0), np.nan)
         self._next_slot: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
@@ -63,7 +63,7 @@ class TrendWindows:
     def record(
         self, nodes: Sequence[str], sources: Sequence[str], times_s: Sequence[float], power_w: Sequence[float]
     ) -> None:
-        """One sample a node. Nodes that are not named leave; a gap or another source starts a window anew."""
+        """One sample a node. Nodes that are not named are dropped; a gap or another source restarts a window."""
         code_of = self._source_code
         codes = np.array([code_of.setdefault(source, len(code_of)) for source in sources], dtype=np.intp)
         at_s, watts = np.asarray(times_s, dtype=np.float64), np.asarray(power_w, dtype=np.float64)
@@ -87,13 +87,13 @@ class TrendWindows:
         self._last_s[taken] = at_s[is_taken]
 
     def slopes_w_per_min(self, now_s: float) -> dict[str, float]:
-        """The trend of every node's samples of the last minutes; nodes without one are left out."""
+        """The trend of every node's samples of the last minutes; nodes without one are omitted."""
         slopes = self.slopes(now_s).tolist()
         return {node: slope for node, slope in zip(self._nodes, slopes, strict=True) if slope}
 
     def slopes(self, now_s: float) -> Numbers:
         """The same as an array, in the order of the nodes last recorded; 0 without a trend."""
-        used = max(2, int(self._rows.max(initial=-1)) + 1)  # numpy adds up a single column in another order
+        used = max(2, int(self._rows.max(initial=-1)) + 1)  # numpy sums a single column in another order
         oldest_s = now_s - self._window.span_s
         return _slopes_w_per_min(self._times_s[:, :used], self._power_w[:, :used], oldest_s)[self._rows]
 

@@ -1,17 +1,15 @@
-"""How busy CPUs and GPUs are: the tier that speaks where power is not measured."""
+"""CPU and GPU utilisation: the tier below measured power."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from joulie.model.snapshot import Utilisation
 from joulie.sources.node_queries import NodeAnswer, NodeQuery
-from joulie.sources.prometheus import Sample
 
-# Counters read a moment apart can say a little more than everything.
+# Counters read a moment apart can exceed 1 slightly.
 ROUNDING = 0.05
 
 
@@ -23,21 +21,17 @@ class Load(Struct, frozen=True, gc=False):
 
 
 class PrometheusLoad(NodeQuery):
-    """The load of one kind of device on every node, as PromQL."""
+    """The utilisation of one kind of device on every node, by PromQL."""
 
     async def read(self, nodes: Sequence[str]) -> NodeAnswer[Load]:
-        """Where several series name a node, the busiest counts."""
+        """Several series of a node are its devices, and their mean is the node's utilisation."""
         now_s, found = await self._ask(nodes)
         loads = {}
         for node, samples in found.by_node.items():
-            busiest = samples[0] if len(samples) == 1 else max(samples, key=_load)
-            loads[node] = Load(_without_overshoot(busiest.value), min(now_s, busiest.at_s))
-        return NodeAnswer(loads, found.unanswered)
-
-
-def _load(sample: Sample) -> tuple[bool, float]:
-    """What is no number comes first, so that it is seen and not believed."""
-    return math.isnan(sample.value), sample.value
+            # NaN and infinity are kept, so that they are rejected and reported.
+            share = samples[0].value if len(samples) == 1 else sum(s.value for s in samples) / len(samples)
+            loads[node] = Load(_without_overshoot(share), min(now_s, *(s.at_s for s in samples)))
+        return NodeAnswer(loads, found.unanswered, found.remark)
 
 
 def _without_overshoot(share: float) -> float:
@@ -45,7 +39,7 @@ def _without_overshoot(share: float) -> float:
 
 
 def utilisation_of(cpu: Mapping[str, Load], gpu: Mapping[str, Load]) -> dict[str, Utilisation]:
-    """Both loads of each node, as old as the older one."""
+    """CPU and GPU utilisation of each node, as old as the older one."""
     joined = {node: Utilisation(load.measured_at_s, cpu=load.share) for node, load in cpu.items() if node not in gpu}
     for node, load in gpu.items():
         other = cpu.get(node)

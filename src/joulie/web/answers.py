@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from joulie.control.classify import is_performance_only
-from joulie.control.placement import NodeScore, ScoreTable, score_pod
+from joulie.control.placement.score_table import NodeScore, ScoreTable, score_pod
+from joulie.control.scoring import ALL_TERMS, TERMS
 from joulie.model.snapshot import Pod
 from joulie.overview.findings import Finding
 from joulie.overview.summary import ClusterView
@@ -80,10 +81,12 @@ def pod_document(table: ScoreTable, pod: Pod, misfits: Mapping[str, str], offset
     """The pod's score on every node, best first: open ones, then refused ones, then those without room."""
     row_of = {name: row for row, name in enumerate(table.rows)}
     scores = score_pod(table, pod)
+    terms = TERMS if table.prepared.rooms is None else ALL_TERMS  # what breakdowns have
     shut = {name for name in misfits if name != pod.node}
     scores.sort(key=lambda one: (one.node in shut, not one.feasible, -one.score, one.node))
     return {
         "workloadClass": pod.workload_class,
+        "terms": [{"name": term.name, "key": term.key} for term in terms],
         "nodes": [
             _score_line(one, table, row_of[one.node], misfits.get(one.node, ""), place)
             for place, one in enumerate(scores[offset : offset + limit], start=offset + 1)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from joulie.model.snapshot import Pin
 from joulie.overview.findings import Finding
-from joulie.overview.nodes import NodeView
+from joulie.overview.nodes import NodeOverview
 from joulie.overview.summary import ClusterView
 
 KEPT_S = 3600.0
@@ -49,7 +49,7 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._lines: deque[Change] = deque(maxlen=MOST)
-        self._views: Mapping[str, NodeView] | None = None
+        self._views: Mapping[str, NodeOverview] | None = None
         self._pins: Mapping[str, Pin] = {}
         self._attention = _Attention()
         self._leader = ""
@@ -62,7 +62,7 @@ class ChangeLog:
         return newest[::-1]
 
     def compare(
-        self, views: Mapping[str, NodeView], pins: Mapping[str, Pin], cluster: ClusterView, why: Why
+        self, views: Mapping[str, NodeOverview], pins: Mapping[str, Pin], cluster: ClusterView, why: Why
     ) -> list[Change]:
         """The new lines, oldest first; what is compared with next is kept."""
         events: list[_Event] = []
@@ -86,12 +86,12 @@ class ChangeLog:
         return Change(self._number, now_s, event.kind, event.node, event.text, event.before, event.after, event.good)
 
 
-def _joined_and_left(before: Mapping[str, NodeView], after: Mapping[str, NodeView]) -> Iterable[_Event]:
+def _joined_and_left(before: Mapping[str, NodeOverview], after: Mapping[str, NodeOverview]) -> Iterable[_Event]:
     yield from (_Event("node", name, "joined the cluster") for name in sorted(after.keys() - before.keys()))
     yield from (_Event("node", name, "left the cluster") for name in sorted(before.keys() - after.keys()))
 
 
-def _states(before: Mapping[str, NodeView], after: Mapping[str, NodeView], why: Why) -> Iterable[_Event]:
+def _states(before: Mapping[str, NodeOverview], after: Mapping[str, NodeOverview], why: Why) -> Iterable[_Event]:
     for name, view in after.items():
         old = before.get(name)
         if old is not None and old.has_twin and old.state != view.state:  # first contact is no change
@@ -128,7 +128,7 @@ class _Attention:
 
 def _leader(before: str, after: str, *, started: bool) -> Iterable[_Event]:
     if before != after and not started:
-        yield _Event("leader", "", f"{after} leads" if after else "nobody leads")
+        yield _Event("leader", "", f"{after} leads" if after else "no leader")
 
 
 def _gathered(events: Iterable[_Event]) -> Iterable[_Event]:

@@ -1,22 +1,24 @@
-"""The dashboard as a whole: looks at the cluster as often as somebody watches, and answers over HTTP."""
+"""The dashboard as a whole: looks at the cluster as often as viewers need it, and answers over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
 
 from joulie.catalogue.lookup import Catalogue
-from joulie.control.placement import ScoreTable, score_table
+from joulie.control.placement.score_table import ScoreTable, score_table
 from joulie.control.plan import Plan
 from joulie.logs import Log
+from joulie.model.api import PowerBudget
 from joulie.model.snapshot import Snapshot
-from joulie.overview.findings import Limits
+from joulie.overview.findings import FindingThresholds
 from joulie.overview.summary import Facts
-from joulie.settings import OperatorSettings, ScoreSettings, load
+from joulie.settings import OperatorSettings, ScoreSettings
 from joulie.web.answers import cluster_document
 from joulie.web.changes import ChangeLog
 from joulie.web.handlers import Handlers
@@ -25,7 +27,7 @@ from joulie.web.reasons import FORESEEN, Reasons
 from joulie.web.scene import Scene
 from joulie.web.stream import Feed
 
-WATCHED_S = 0.5  # between two looks while somebody watches; a large cluster is looked at less often
+WATCHED_S = 0.5  # between two looks while there are viewers; a large cluster is looked at less often
 WATCHED_LARGE_S = 1.0
 LARGE = 1_000  # nodes
 UNWATCHED_S = 1.0
@@ -37,26 +39,35 @@ SHOWN_CHANGES = 100
 
 class Dashboard:
     """`read` gives the cluster as it is known now, `facts` what its objects do not say. `plan` is the last decision
-    of an operator in the same process, whose reasons are then told; without one they are worked out."""
+    of an operator in the same process, whose reasons are then told; without one they are worked out. `budgets` are
+    the PowerBudgets, with what the operator said of them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of the world that tests or the demo replace
         self,
         read: Callable[[], Snapshot],
         facts: Callable[[], Facts],
         settings: OperatorSettings,
         clock: Callable[[], float] = time.time,
         *,
+        budgets: Callable[[], Collection[PowerBudget]] = tuple,
         plan: Callable[[], Plan | None] = lambda: None,
         catalogue: Catalogue | None = None,
         ready: Callable[[], bool] = lambda: True,
         hosts: Collection[str] = (),
     ) -> None:
         self._read, self._facts, self._clock, self._ready = read, facts, clock, ready
+        self._budgets = budgets
         self.settings = settings
         self.hosts = hosts
         self._catalogue = catalogue or Catalogue()
-        self._score_settings = load(ScoreSettings, {"POWER_PROFILE_LABEL": settings.decision.plan.power_profile_label})
-        self.scene = Scene(settings.decision.plan, Limits(twin_stale_s=self._score_settings.twin_staleness_s))
+        self._score_settings = replace(
+            ScoreSettings(),
+            power_profile_label=settings.decision.plan.power_profile_label,
+            enable_facility_metrics=settings.enable_facility_metrics,
+        )
+        self.scene = Scene(
+            settings.decision.plan, FindingThresholds(twin_stale_s=self._score_settings.twin_staleness_s)
+        )
         self._cluster = cluster_document(self.scene.cluster)
         self.history = History()
         self.changes = ChangeLog()
@@ -96,7 +107,7 @@ class Dashboard:
         self._looked_at_s = time.monotonic()
         now_s, scene = self._clock(), self.scene
         set_back = now_s < scene.cluster.now_s
-        moved = scene.look(self._read(), self._facts(), now_s)
+        moved = scene.look(self._read(), self._facts(), now_s, self._budgets())
         lines = self.changes.compare(scene.views, scene.pins, scene.cluster, self._why_now)
         sampled = self.history.is_due(now_s)
         if sampled:
@@ -138,6 +149,7 @@ class Dashboard:
                 decision.hardware,
                 self._catalogue,
                 self._clock(),
+                self._budgets(),
             )
             self._table_made_at_s = time.monotonic()
         return self._table
@@ -166,7 +178,7 @@ class Dashboard:
         except Exception as error:  # noqa: BLE001
             if repr(error) != self._fault:
                 self._fault = repr(error)
-                self._log.error("the dashboard could not look at the cluster", exc_info=True)
+                self._log.error("the dashboard could not read the cluster", exc_info=True)
 
     async def _pause(self) -> None:
         if self.feed.viewers:

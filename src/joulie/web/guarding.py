@@ -2,7 +2,7 @@
 
 The page needs no password because it changes nothing, but what it shows is not for every site that a user happens to
 visit. A foreign page cannot read answers (no CORS) unless its own name is made to point here (DNS rebinding): so a
-name that nobody gave to this dashboard is refused.
+name that was not given to this dashboard is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aiohttp import web
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ANY_HOST = "*"
-# Nothing but our own files, no inline code or styles, no markup made from strings, and nobody may frame the page.
+# Nothing but our own files, no inline code or styles, no markup made from strings, and no page may frame this one.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

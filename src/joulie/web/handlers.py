@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,16 @@ from aiohttp import web
 from joulie.model.snapshot import Pod
 from joulie.overview.findings import node_findings
 from joulie.overview.fit import misfits
+from joulie.serving import Share
 from joulie.web.answers import cluster_document, find_pods, pod_document, pod_line, rack_lines
 from joulie.web.assets import Asset, assets
 from joulie.web.guarding import HEADERS, Handler, guarded
-from joulie.web.sharing import Share
 
 if TYPE_CHECKING:
     from joulie.web.dashboard import Dashboard
 
 PODS_OF_A_NODE = 200
-MOST_LINES = 500
+MAX_LINES = 500
 COMPRESSED_FROM_BYTES = 1024
 
 
@@ -36,6 +37,7 @@ class Handlers:
         files: Sequence[tuple[str, Handler]] = (("/", self._page), ("/static/{name}", self._file))
         api: Sequence[tuple[str, Handler]] = (
             ("/api/v1/cluster", self._cluster),
+            ("/api/v1/budgets", self._budgets),
             ("/api/v1/nodes", self._nodes),
             ("/api/v1/nodes/{node}", self._node),
             ("/api/v1/pods", self._pods),
@@ -77,6 +79,12 @@ class Handlers:
         history = dashboard.history.of_cluster()
         return _json(request, {**cluster_document(cluster), "racks": rack_lines(cluster), "history": history})
 
+    async def _budgets(self, request: web.Request) -> web.StreamResponse:
+        dashboard = self._dashboard
+        cluster = dashboard.scene.cluster
+        history = dashboard.history.of_groups()
+        return _json(request, {"nowS": cluster.now_s, "budgets": cluster.budgets, "history": history})
+
     async def _nodes(self, request: web.Request) -> web.StreamResponse:
         return _json(request, self._dashboard.scene.columns)
 
@@ -94,7 +102,7 @@ class Handlers:
             "reason": dashboard.why(name),
             "decisionEveryS": dashboard.settings.decision.plan.reconcile_interval_s,
             "attention": list(node_findings(view, dashboard.scene.cluster.now_s, dashboard.scene.limits)),
-            "changes": [line for line in dashboard.changes.lines(MOST_LINES) if line.node == name][:20],
+            "changes": [line for line in dashboard.changes.lines(MAX_LINES) if line.node == name][:20],
             "history": dashboard.history.of_node(name),
             "podList": find_pods(dashboard.snapshot.pods, label, node=name, text="", offset=0, limit=PODS_OF_A_NODE),
         }
@@ -125,7 +133,7 @@ class Handlers:
         return _json(request, {**pod_line(pod, label), "finished": pod.finished, **scores})
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
-        return _json(request, self._dashboard.changes.lines(MOST_LINES))
+        return _json(request, self._dashboard.changes.lines(MAX_LINES))
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         headers = {**HEADERS, "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
@@ -143,13 +151,12 @@ def _asset(request: web.Request, asset: Asset) -> web.Response:
 
 
 def _json(request: web.Request, document: Any) -> web.Response:
+    """Compressed here and not while it is sent: then it counts as the API's share of the process."""
     body = msgspec.json.encode(document)
-    response = web.Response(
-        body=body, headers={**HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store"}
-    )
+    headers = {**HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store"}
     if len(body) > COMPRESSED_FROM_BYTES and "gzip" in request.headers.get("Accept-Encoding", ""):
-        response.enable_compression(web.ContentCoding.gzip)
-    return response
+        return web.Response(body=gzip.compress(body, 3, mtime=0), headers={**headers, "Content-Encoding": "gzip"})
+    return web.Response(body=body, headers=headers)
 
 
 def _later(text: str) -> web.Response:
@@ -167,7 +174,7 @@ def _paging(request: web.Request) -> tuple[int, int]:
         text = request.query.get(name, "")
         return min(int(text), most) if text.isdecimal() and len(text) < 10 else default
 
-    return number("offset", 0, 10**9), number("limit", 50, MOST_LINES)
+    return number("offset", 0, 10**9), number("limit", 50, MAX_LINES)
 
 
 def _find(pods: Iterable[Pod], namespace: str, name: str) -> Pod | None:

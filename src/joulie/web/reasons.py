@@ -10,12 +10,12 @@ from joulie.control.cycle import decide
 from joulie.control.plan import Assignment, Plan
 from joulie.errors import JoulieError
 from joulie.model.snapshot import Snapshot
-from joulie.overview.nodes import NodeView
+from joulie.overview.nodes import NodeOverview
 from joulie.physics.cooling import LinearCoolingModel
 from joulie.settings import DecisionSettings
 
 FORESEEN = "becomes"
-LARGEST_SHARE = 0.02  # of the time may go into plans that are made only for their words
+MAX_SHARE = 0.02  # of the time may go into plans that are made only for their words
 
 
 class Reasons:
@@ -28,8 +28,8 @@ class Reasons:
         self._remade_from_s = float("-inf")
         self._by_node: dict[str, Assignment] = {}
 
-    def of(self, view: NodeView, snapshot: Snapshot, now_s: float) -> str:
-        """Why the node is what it is, or what it will be and why; empty where nobody knows."""
+    def of(self, view: NodeOverview, snapshot: Snapshot, now_s: float) -> str:
+        """Why the node is what it is, or what it will be and why; empty where it is not known."""
         if view.scope == "cordoned":
             return "cordoned: Joulie leaves it as it is"
         if view.scope == "reserved":
@@ -61,5 +61,5 @@ class Reasons:
             except JoulieError:  # the operator says what is wrong with it; here a reason is missing
                 self._made = None
             took_s = time.monotonic() - began_s
-            self._remade_from_s = began_s + took_s / LARGEST_SHARE
+            self._remade_from_s = began_s + took_s / MAX_SHARE
         return self._made

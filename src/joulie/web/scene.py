@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from joulie.control.pins import pins_in_force
+from joulie.model.api import PowerBudget
 from joulie.model.snapshot import Node, Pin, Snapshot
-from joulie.overview.findings import Finding, Limits, enforced
-from joulie.overview.nodes import MANAGED, NodeView, PodCounts, Scope, node_view, pod_counts, scopes_of
+from joulie.overview.budgets import budget_views
+from joulie.overview.findings import Finding, FindingThresholds, enforced
+from joulie.overview.nodes import MANAGED, NodeOverview, PodCounts, Scope, node_view, pod_counts, scopes_of
 from joulie.overview.summary import ClusterView, Facts, cluster_view
 from joulie.settings import PlanSettings
 
@@ -51,9 +53,9 @@ COLUMNS = Tile.__struct_encode_fields__
 class Scene:
     """What was seen last. The clock of the cluster is told; a demo's may run faster than ours."""
 
-    def __init__(self, settings: PlanSettings, limits: Limits) -> None:
+    def __init__(self, settings: PlanSettings, limits: FindingThresholds) -> None:
         self._settings, self.limits = settings, limits
-        self.views: dict[str, NodeView] = {}  # every node, sorted by name
+        self.views: dict[str, NodeOverview] = {}  # every node, sorted by name
         self.pins: Mapping[str, Pin] = {}  # in force, by node
         self.cluster: ClusterView = cluster_view((), Facts(), 0.0, limits)
         self.names: list[str] = []  # of managed nodes, by row
@@ -65,14 +67,17 @@ class Scene:
         self._counts, self._counted_at_s = NO_PODS, float("-inf")
         self._worst: dict[str, int] = {}  # by node with findings: the gravest
 
-    def look(self, snapshot: Snapshot, facts: Facts, now_s: float) -> Changes | None:
+    def look(
+        self, snapshot: Snapshot, facts: Facts, now_s: float, budgets: Iterable[PowerBudget] = ()
+    ) -> Changes | None:
         """What changed in the columns since the last look; None: rows came or went, so everything did."""
         if time.monotonic() - self._counted_at_s > COUNT_PODS_EVERY_S:
             self._counts, self._counted_at_s = pod_counts(snapshot, self._settings), time.monotonic()
         seen_anew = self._make_views(snapshot, now_s)
-        self.cluster = cluster_view(self.views.values(), facts, now_s, self.limits)
-        worst = gravest(self.cluster.attention)
         names = [name for name, view in self.views.items() if view.managed]
+        limits = budget_views(budgets, snapshot.nodes, names)
+        self.cluster = cluster_view(self.views.values(), facts, now_s, self.limits, self._counts.demand, limits)
+        worst = gravest(self.cluster.attention)
         if names != self.names:
             self.names, self._worst = names, worst
             self._row_of = {name: row for row, name in enumerate(names)}
@@ -117,7 +122,7 @@ class Scene:
                     values.append(value)
         return changes
 
-    def _tile(self, view: NodeView, worst: Mapping[str, int], now_s: float) -> Tile:
+    def _tile(self, view: NodeOverview, worst: Mapping[str, int], now_s: float) -> Tile:
         return Tile(
             name=view.name,
             rack=view.rack,

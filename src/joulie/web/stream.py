@@ -1,15 +1,19 @@
 """Server-sent events: every message is encoded once for all viewers, and a slow viewer gets the latest state instead.
 
-There is no queue per viewer: each has a place in one short backlog. Who falls behind it, or comes back with a place
-that is not known, gets everything anew. So memory does not depend on how many watch, or how slowly.
+There is no queue per viewer: each has a place in one short backlog. A viewer that falls behind it, or comes back with
+a place that is not known, gets everything anew. So memory does not depend on how many watch, or how slowly.
+
+A viewer that reads nothing looks like one that does for as long as the kernel has room. So no viewer is turned away
+because there are many: the newcomer takes the place of another, which reconnects if it is alive.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +22,10 @@ from aiohttp import web
 
 BACKLOG = 30  # messages: half a minute
 HEARTBEAT_S = 5.0
-STUCK_S = 30.0  # a viewer that takes nothing for so long is gone
-MOST_VIEWERS = 200
+STUCK_S = 10.0  # a viewer that takes nothing for so long is gone
+MAX_VIEWERS = 100
+PLACE_EVERY_S = 0.02
+PIECE_BYTES = 64 << 10  # more than that is not kept for a viewer that reads slowly
 GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\x03"
 
 
@@ -45,7 +51,7 @@ def pack(plain: bytes) -> bytes:
 
 
 class Feed:
-    """What happens, for whoever watches. `everything` is asked for the whole state when somebody needs it."""
+    """Changes, for all viewers. `everything` is asked for the whole state when a viewer needs it."""
 
     def __init__(self, everything: Callable[[], Any]) -> None:
         self._everything = everything
@@ -55,8 +61,13 @@ class Feed:
         self._whole: Frame | None = None
         self._news = asyncio.Event()
         self._closed = False
-        self.viewers = 0
-        self.arrived = asyncio.Event()  # somebody came to watch
+        self._next_place_s = 0.0
+        self._viewers: dict[asyncio.Transport, str] = {}  # and their addresses, in the order of their coming
+        self.arrived = asyncio.Event()  # a viewer has connected
+
+    @property
+    def viewers(self) -> int:
+        return len(self._viewers)
 
     def publish(self, document: Any) -> None:
         """A change, to be applied to what came before."""
@@ -65,7 +76,7 @@ class Feed:
         self._tell()
 
     def restart(self) -> None:
-        """So much changed that everybody needs everything."""
+        """So much changed that all viewers need everything."""
         self._sequence += 1
         self._backlog.clear()
         self._tell()
@@ -76,7 +87,7 @@ class Feed:
         self._tell()
 
     def missing(self, at: int | None) -> list[Frame]:
-        """What somebody needs who has seen everything up to a place; None: nothing."""
+        """What a viewer lacks that has seen everything up to a place; None: nothing."""
         behind = self._sequence - (-1 if at is None else at)
         if at is not None and 0 <= behind <= len(self._backlog):
             return list(self._backlog)[len(self._backlog) - behind :]
@@ -90,8 +101,9 @@ class Feed:
         return int(number) if epoch == self._epoch and number.isdecimal() and len(number) < 18 else None
 
     async def serve(self, request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
-        if self.viewers >= MOST_VIEWERS or self._closed:
-            return web.Response(status=503, text="too many viewers\n", headers={"Retry-After": "10", **headers})
+        transport = request.transport
+        if self._closed or transport is None:
+            return web.Response(status=503, text="about to end\n", headers={"Retry-After": "10", **headers})
         headers = {**headers, "Content-Type": "text/event-stream"}
         if request.method == "HEAD":  # there is no end of it to wait for
             return web.Response(headers=headers)
@@ -99,25 +111,44 @@ class Feed:
         response = web.StreamResponse(headers=headers)
         if packed:
             response.headers["Content-Encoding"] = "gzip"
-        self.viewers += 1
+        await self._wait_for_place()
+        while self.viewers >= MAX_VIEWERS:
+            self._make_room()
+        self._viewers[transport] = request.remote or ""
         self.arrived.set()
         try:
             await response.prepare(request)
             await response.write((GZIP_HEADER if packed else b"") + Frame(b"retry: 1000\n\n").bytes(packed))
-            await self._follow(response, self.place(request.headers.get("Last-Event-ID", "")), packed)
+            await self._follow(transport, response, self.place(request.headers.get("Last-Event-ID", "")), packed)
         except (ConnectionError, TimeoutError):
             pass  # it went away, or takes nothing
         finally:
-            self.viewers -= 1
+            self._viewers.pop(transport, None)
         return response
 
-    async def _follow(self, response: web.StreamResponse, at: int | None, packed: bool) -> None:
-        while not self._closed:
+    async def _wait_for_place(self) -> None:
+        """Each newcomer is sent everything: where all places are taken they change hands only so often."""
+        if self.viewers >= MAX_VIEWERS:
+            now_s = time.monotonic()
+            self._next_place_s = max(self._next_place_s, now_s) + PLACE_EVERY_S
+            await asyncio.sleep(self._next_place_s - now_s)
+
+    def _make_room(self) -> None:
+        """Drop the oldest viewer of the address from which most watch."""
+        by_address = Counter(self._viewers.values())
+        leaves = max(self._viewers, key=lambda each: by_address[self._viewers[each]])
+        del self._viewers[leaves]
+        leaves.abort()
+
+    async def _follow(
+        self, viewer: asyncio.Transport, response: web.StreamResponse, at: int | None, packed: bool
+    ) -> None:
+        while not self._closed and viewer in self._viewers:
             frames = self.missing(at)
             at, news = self._sequence, self._news
             if frames:
-                async with asyncio.timeout(STUCK_S):
-                    await response.write(b"".join(frame.bytes(packed) for frame in frames))
+                for frame in frames:
+                    await _send(response, frame.bytes(packed))
                 continue
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
@@ -133,6 +164,12 @@ class Feed:
         self._whole = None
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+
+async def _send(response: web.StreamResponse, data: bytes) -> None:
+    for start in range(0, len(data), PIECE_BYTES):
+        async with asyncio.timeout(STUCK_S):
+            await response.write(memoryview(data)[start : start + PIECE_BYTES])
 
 
 _HEARTBEAT = Frame(b"event: heartbeat\ndata: {}\n\n")

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from joulie.devices.amd_gpus import amd_gpus
-from joulie.devices.amdsmi_gpu import AmdSmi
-from joulie.devices.gpu_capper import GpuCapper
+from joulie.devices.amd.boards import AmdBoards
+from joulie.devices.amd.smi import AmdSmi
+from joulie.devices.gpu.capper import GpuCapper
 from joulie.devices.interface import DeviceError, Knob, Value
-from joulie.devices.nvidia import nvidia_gpus
+from joulie.devices.nvidia.nvml import Nvml
 from joulie.devices.sysfs import SysFs
 
 Found = list[tuple[Knob, Value]]
@@ -23,11 +23,11 @@ Found = list[tuple[Knob, Value]]
 def capper(which: str, call_limit_s: float, sysfs: str) -> GpuCapper:
     match which:
         case "nvidia":
-            return nvidia_gpus(call_limit_s)
+            return GpuCapper(Nvml(), call_limit_s)
         case "amdsmi":
             return GpuCapper(AmdSmi(), call_limit_s)
         case _:
-            return amd_gpus(SysFs(sysfs), call_limit_s)
+            return GpuCapper(AmdBoards(SysFs(sysfs)), call_limit_s)
 
 
 async def answer(gpus: GpuCapper, method: str, arguments: list[Any]) -> Any:

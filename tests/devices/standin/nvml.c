@@ -106,7 +106,7 @@ int nvmlDeviceGetPowerManagementLimitConstraints(Device device, unsigned *lowest
     return OK;
 }
 
-/* The lowest of all limiters: "others" stands for those that nobody sets through NVML, such as a BMC. */
+/* The lowest of all limiters: "others" stands for those that are not set through NVML, such as a BMC. */
 int nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned *limit) {
     int status = number(device, "limit", limit);
     long long others = status == OK ? board_number(device->index, "others", 0) : 0;

@@ -25,6 +25,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end }}
 
+{{/* The Service of the extender, as kube-scheduler's configuration names it: outside of a release called joulie with the
+release's name in front, as Helm charts do it. */}}
+{{- define "joulie.extenderService" -}}
+{{- $full := ternary .Release.Name (printf "%s-joulie" .Release.Name) (contains "joulie" .Release.Name) -}}
+{{ printf "%s-scheduler-extender" $full | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
 {{- define "joulie.simulatorUrl" -}}
 http://joulie-simulator.{{ .Release.Namespace }}.svc:18080
 {{- end }}
@@ -47,4 +54,10 @@ http://joulie-simulator.{{ .Release.Namespace }}.svc:18080
 {{ toYaml $manifest }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Whether the API server serves ValidatingAdmissionPolicy, as every supported version does unless it is switched off.
+`helm template` knows of no kinds, and then it counts as served. */}}
+{{- define "joulie.validates" -}}
+{{- or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (not (.Capabilities.APIVersions.Has "v1/Pod")) -}}
 {{- end }}

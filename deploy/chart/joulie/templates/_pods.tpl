@@ -24,6 +24,14 @@ annotations:
 
 {{- define "joulie.placement" -}}
 {{- $values := index .root.Values .component }}
+{{- if eq .component "agent" }}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" }}
+{{- if hasKey $values $key }}
+{{- fail (printf "agent.%s is gone: set %s" $key (ternary "agent.pool.affinity, with agent.mode: pool" (printf "agent.daemonset.%s, or with agent.mode: pool agent.pool.%s" $key $key) (eq $key "affinity"))) }}
+{{- end }}
+{{- end }}
+{{- $values = merge (dict "priorityClassName" $values.priorityClassName) (index $values $values.mode) }}
+{{- end }}
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -105,4 +113,42 @@ readinessProbe:
 {{- if .Values.hardwareCatalogue }}
 - {name: catalogue, configMap: {name: joulie-catalogue}}
 {{- end }}
+{{- end }}
+
+{{/* A pod of a hook, wherever the operator may run: it runs one command and ends. */}}
+{{- define "joulie.hookPod" -}}
+serviceAccountName: joulie-{{ .component }}
+restartPolicy: Never
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+nodeSelector:
+  kubernetes.io/os: linux
+  {{- with .root.Values.operator.nodeSelector }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .root.Values.operator.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- include "joulie.podSecurity" .root | nindent 2 }}
+containers:
+  - name: {{ .component }}
+    {{- include "joulie.containerImage" .root | nindent 4 }}
+    args: {{ toJson .args }}
+    env:
+      - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+      {{- with .root.Values.settings.POWER_PROFILE_LABEL }}
+      - {name: POWER_PROFILE_LABEL, value: {{ . | quote }}}
+      {{- end }}
+    resources:
+      {{- toYaml .root.Values.cleanup.resources | nindent 6 }}
+    securityContext:
+      {{- include "joulie.containerSecurity" .root | nindent 6 }}
+    volumeMounts:
+      - {name: tmp, mountPath: /tmp}
+volumes:
+  - {name: tmp, emptyDir: {sizeLimit: 16Mi}}
 {{- end }}

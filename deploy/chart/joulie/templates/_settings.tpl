@@ -16,6 +16,9 @@
 {{- else if $about.instead }}
 {{- fail (printf "%s cannot be set here: %s" $place $about.instead) }}
 {{- else if $text }}
+{{- if regexMatch `://[^/\s]*@` $text }}
+{{- fail (printf "%s holds a user or password, which all users who may view workloads could read: put the URL into a Secret and name that in settingsFromSecrets.%s of the component" $place $name) }}
+{{- end }}
 {{- $wrong := false }}
 {{- if $about.choices }}{{- $wrong = not (has $text $about.choices) }}{{- end }}
 {{- if $about.pattern }}{{- $wrong = not (regexMatch $about.pattern $text) }}{{- end }}
@@ -31,7 +34,7 @@
 {{- end }}
 {{- end }}
 
-{{/* A selector that nobody can read would only be found when the first pod ends. */}}
+{{/* A selector that cannot be parsed would only be found when the first pod ends. */}}
 {{- define "joulie.checkManagedNodes" -}}
 {{- $word := `[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?` }}
 {{- $key := printf `([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?%s` $word }}
@@ -49,6 +52,10 @@
 {{- include "joulie.checkSettings" (dict "root" .root "of" "shared" "settings" .root.Values.settings "place" "settings") }}
 {{- include "joulie.checkSettings" (dict "root" .root "of" .component "settings" $own "place" (printf "%s.settings" .component)) }}
 {{- $all := dict }}
+{{- /* A simulated building is measured; operator and extender have to agree on whether it counts. */}}
+{{- if and .root.Values.simulator.enabled (has .component (list "operator" "extender")) }}
+{{- $_ := set $all "ENABLE_FACILITY_METRICS" "true" }}
+{{- end }}
 {{- range list .chart .root.Values.settings $own }}
 {{- range $name, $value := . }}
 {{- $_ := set $all $name (include "joulie.text" $value) }}
@@ -56,6 +63,17 @@
 {{- end }}
 {{- if .root.Values.hardwareCatalogue }}
 {{- $_ := set $all "HARDWARE_CATALOG_PATH" "/etc/joulie/catalogue/catalogue.toml" }}
+{{- end }}
+{{- $secrets := (index .root.Values .component).settingsFromSecrets }}
+{{- $known := index (.root.Files.Get "files/settings.json" | fromJson) .component }}
+{{- range $name, $from := $secrets }}
+{{- $about := index $known $name | default (dict "instead" "there is no such setting; docs/reference/settings.md lists them") }}
+{{- if $about.instead }}
+{{- fail (printf "%s.settingsFromSecrets.%s cannot be set here: %s" $.component $name $about.instead) }}
+{{- end }}
+{{- $all = omit $all $name }}
+- name: {{ $name }}
+  valueFrom: {secretKeyRef: {name: {{ $from.name }}, key: {{ $from.key }}}}
 {{- end }}
 - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
 - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from joulie.lab.beside import held_beside
-from joulie.lab.experiment import Experiment
-from joulie.lab.report.wording import duration, listed
-from joulie.lab.seeds import shown_seeds
-from joulie.lab.setup import RunSetup
-from joulie.lab.store import Provenance, Results, StoredRun
-from joulie.lab.trace_setup import DEFAULT_LOAD, TraceSetup
+from joulie.lab.experiment.definition import Experiment
+from joulie.lab.experiment.seeds import drawn, shown_seeds
+from joulie.lab.model.setup import DEFAULT_LOAD, RunSetup, TraceSetup
+from joulie.lab.report.drawing.number_format import duration, listed
+from joulie.lab.runs.comparison import held_beside
+from joulie.lab.runs.store import Provenance, Results, StoredRun
 
 MODELS = "node power from SPECpower results, GPU speed under caps from the Zeus measurements, chiller from EnergyPlus"
 
@@ -22,12 +21,13 @@ MODELS = "node power from SPECpower results, GPU speed under caps from the Zeus 
 TRACES = {
     "philly": "Microsoft’s Philly trace",
     "azure": "Microsoft’s Azure LLM inference trace of 2023",
+    "alibaba": "Alibaba’s GPU trace of 2023",
     "swf": "a log in the Standard Workload Format",
 }
 
 
 def source_of(provenance: Provenance, experiment: Experiment) -> str:
-    """Who computed what a plot shows, and from whose measurements."""
+    """What computed the numbers of a plot, and from which measurements."""
     files = dict.fromkeys(_origin(case.trace) for case in experiment.cases if case.trace.file)
     work = f"; work {listed(list(files))}" if files else ""
     return f"simulated by joulie lab {provenance.joulie} (plant: {MODELS}{work})"
@@ -81,8 +81,10 @@ def _work(traces: Sequence[TraceSetup], runs: list[StoredRun]) -> str:
 def _origin(trace: TraceSetup) -> str:
     if trace.file:
         known = TRACES.get(trace.format)
-        return f"read from {Path(trace.file).name}" + (f" ({known})" if known else "")
-    load = "" if trace.jobs else f" at a load of {100 * (trace.load or DEFAULT_LOAD):.0f} %"
+        how = "drawn as block bootstraps of" if drawn(trace) else "read from"
+        return f"{how} {Path(trace.file).name}" + (f" ({known})" if known else "")
+    scarcer = f"{100 * (trace.load or DEFAULT_LOAD):.0f} % of the scarcer of CPUs and GPUs"
+    load = "" if trace.jobs else f" at a load of {scarcer}"
     return f"generated for {trace.drawn_hours:g} h of arrivals{load}"
 
 

@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from joulie.lab.compare import Comparison
-from joulie.lab.report.across_facets import across_facets
-from joulie.lab.report.against_baseline import distance, paired, pareto
-from joulie.lab.report.delays import delays
-from joulie.lab.report.figures import Figure, draw
-from joulie.lab.report.looks import looks, tones_css
-from joulie.lab.report.markup import Markup, joined, tag
-from joulie.lab.report.material import Facet, Material
-from joulie.lab.report.over_time import over_time
+from joulie.lab.analysis.compare import Comparison
+from joulie.lab.report.drawing.figure import Figure, draw
+from joulie.lab.report.drawing.markup import Markup, joined, tag
+from joulie.lab.report.drawing.number_format import solid
+from joulie.lab.report.drawing.style import tones_css, variant_styles
+from joulie.lab.report.figures.across_facets import across_facets
+from joulie.lab.report.figures.against_baseline import distance, paired, pareto
+from joulie.lab.report.figures.delays import delays
+from joulie.lab.report.figures.distributions import Delays
+from joulie.lab.report.figures.over_time import Series, over_time
 from joulie.lab.report.tables import FOOTNOTE, as_html, as_latex, as_markdown, full_table, short_table
-from joulie.lab.report.wording import solid
+from joulie.lab.traces.atomic_file import whole_file
 
 HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One comparison with what its plots show. Everything by variant, the baseline first."""
+
+    comparison: Comparison
+    seed: int  # the one whose course is drawn
+    series: Mapping[str, Series]
+    delays: Mapping[str, Delays]  # over all seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """One experiment."""
+
+    name: str
+    question: str
+    claim: str  # in words
+    checked: int  # claims in numbers
+    broken: Sequence[str]  # why some of them do not follow
+    facets: Sequence[Facet]
+    file_name: str  # the experiment's file
+    file_text: str
+    facts: Sequence[tuple[str, str]]  # how it was run, in the order shown
+    commands: Sequence[str]  # to run it again
+    source: str  # of every plot: by which version, from which measurements
 
 
 def page(material: Material) -> str:
@@ -93,7 +122,7 @@ def _contents(material: Material) -> Markup:
 
 def _main(material: Material) -> Markup:
     comparisons = [facet.comparison for facet in material.facets]
-    names = looks(variant.name for variant in comparisons[0].variants)
+    names = variant_styles(variant.name for variant in comparisons[0].variants)
     overall = across_facets(comparisons, names)
     sections = [_facet(facet, place, material) for place, facet in enumerate(material.facets)]
     source = f"Source: {material.source}; experiment “{material.name}”, {_seeds(comparisons[0])}."
@@ -132,7 +161,7 @@ def _facet(facet: Facet, place: int, material: Material) -> Markup:
 
 
 def _figures(facet: Facet, suffix: str) -> Iterator[Figure]:
-    names = looks(variant.name for variant in facet.comparison.variants)
+    names = variant_styles(variant.name for variant in facet.comparison.variants)
     found = [
         pareto(facet.comparison, names),
         paired(facet.comparison, names),
@@ -142,7 +171,7 @@ def _figures(facet: Facet, suffix: str) -> Iterator[Figure]:
     ]
     for figure in found:
         if figure is not None:
-            yield Figure(figure.key + suffix, figure.heading, figure.plots, figure.caption, figure.looks)
+            yield Figure(figure.key + suffix, figure.heading, figure.plots, figure.caption, figure.styles)
 
 
 def _numbers(facet: Facet, suffix: str) -> Markup:
@@ -196,7 +225,8 @@ def _seeds(comparison: Comparison) -> str:
         return f"seed {seeds[0]}"
     in_a_row = seeds == tuple(range(seeds[0], seeds[-1] + 1))
     which = f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
-    return f"{len(seeds)} seeds, {which}" + (f", all of {comparison.trace} alone" if comparison.trace else "")
+    of = "each a block bootstrap of" if comparison.drawn else "all of"
+    return f"{len(seeds)} seeds, {which}" + (f", {of} {comparison.trace} alone" if comparison.trace else "")
 
 
 def _mark() -> Markup:
@@ -207,3 +237,10 @@ def _mark() -> Markup:
         viewBox="0 0 24 24",
         aria_hidden="true",
     )
+
+
+def write_report(material: Material, target: Path) -> None:
+    """One HTML file. InputError where it cannot be written."""
+    content = page(material).encode()
+    with whole_file(target) as file:
+        file.write(content)

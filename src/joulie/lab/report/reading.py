@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from joulie.errors import InputError
-from joulie.lab.claims import broken_claims
-from joulie.lab.experiment import Experiment, parse_experiment
-from joulie.lab.report.distributions import Delays, groups
+from joulie.lab.analysis.claims import broken_claims
+from joulie.lab.experiment.definition import Experiment, parse_experiment
 from joulie.lab.report.facts import facts, source_of
-from joulie.lab.report.material import Facet, Material
-from joulie.lab.store import JOBS, StoredRun, load_results
-from joulie.lab.sweep import comparisons
+from joulie.lab.report.figures.distributions import Delays, groups
+from joulie.lab.report.page import Facet, Material
+from joulie.lab.runs.comparison import comparisons
+from joulie.lab.runs.store import JOBS, StoredRun, load_results
 
 FAMILY = "family"
 JOB_COLUMNS = ("submit_s", "start_s", "slowdown", "performance", FAMILY)

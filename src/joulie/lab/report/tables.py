@@ -6,19 +6,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from joulie.lab.compare import Compared, Comparison
-from joulie.lab.measures import KNOWN
-from joulie.lab.report.against_baseline import ENERGY, SLOWDOWN
-from joulie.lab.report.markup import Markup, joined, tag
-from joulie.lab.report.wording import ABSENT, measured, relative, solid
+from joulie.lab.analysis.compare import Compared, Comparison
+from joulie.lab.analysis.measures import KNOWN
+from joulie.lab.report.drawing.markup import Markup, joined, tag
+from joulie.lab.report.drawing.number_format import ABSENT, measured, relative, solid
+from joulie.lab.report.figures.against_baseline import ENERGY, SLOWDOWN
 
 # Columns of the short table, with headings that leave room; a change stands behind the measure that it is of.
 SHORT = {
     "kwh_per_1000_cpu_hours": "kWh / 1,000 core-h",
     "kwh_per_1000_gpu_hours": "kWh / 1,000 GPU-h",
     ENERGY: "facility kWh",
+    "arriving_kwh": "… while jobs arrive",
     "slowdown_p50": "median slowdown (×)",
     SLOWDOWN: "p99 slowdown (×)",
+    "bounded_slowdown_p99": "p99 bounded slowdown (×)",
     "wait_p99_s": "p99 wait (s)",
     "late_jobs": "late jobs",
     "peak_kw": "peak kW",
@@ -28,7 +30,7 @@ WITH_CHANGE = (ENERGY, SLOWDOWN)
 FOOTNOTE = (
     "Means over seeds; a change is against the baseline, paired by seed, with its 95 % confidence interval. "
     "* significant: the interval leaves out 0, and p < 0.05 after Holm’s correction for the number of variants. "
-    "A change of energy is over the same time: whoever is done earlier idles on until the other is done, too, so it "
+    "A change of energy is over the same time: the run that ends earlier idles on until the other ends, too, so it "
     "can differ from the quotient of the means."
 )
 LATEX = {

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from joulie.model.api.fields import Bytes, Count, Part, ReportedWatts, Timestamp
+from joulie.model.api.results import Conditions
 from joulie.model.kubernetes import ObjectMeta
 
 QualityLevel = Literal["exact", "heuristic", "unavailable"]
@@ -93,6 +94,7 @@ class NodeHardwareStatus(Part, frozen=True):
     capabilities: Annotated[Capabilities, Meta(description="What can be controlled and read.")] | None = None
     quality: Annotated[Quality, Meta(description="How far this can be trusted.")] | None = None
     updated_at: Annotated[Timestamp, Meta(description="When the agent last looked.")] | None = None
+    conditions: Conditions | None = None
 
 
 class NodeHardwareSpec(Part, frozen=True):

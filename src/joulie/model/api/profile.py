@@ -7,15 +7,14 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from joulie.model.api.fields import NodeName, Part, Pct, Profile, Timestamp, Watts
+from joulie.model.api.results import Conditions, ControlStatus
 from joulie.model.kubernetes import ObjectMeta
 
 
 class CpuCap(Part, frozen=True):
-    """CPU cap for the whole node; watts win over percent."""
+    """CPU cap of each package; watts win over percent."""
 
-    package_power_cap_watts: (
-        Annotated[Watts, Meta(description="Watts for all CPU packages of the node together.")] | None
-    ) = None
+    package_power_cap_watts: Annotated[Watts, Meta(description="Watts for each CPU package.")] | None = None
     package_power_cap_pct_of_max: (
         Annotated[Pct, Meta(description="Percent of the CPU packages' maximum power.")] | None
     ) = None
@@ -36,7 +35,7 @@ class GpuCap(Part, frozen=True):
 
 
 class PolicyRef(Part, frozen=True):
-    """Who chose a target."""
+    """What chose a target."""
 
     name: Annotated[str, Meta(description="Name of the policy, or `pinned`.", max_length=253)] | None = None
 
@@ -48,12 +47,15 @@ class NodePowerProfileSpec(Part, frozen=True):
     profile: Annotated[Profile, Meta(description="performance: full power; eco: capped.")]
     cpu: Annotated[CpuCap, Meta(description="CPU cap; what is missing comes from the settings.")] | None = None
     gpu: Annotated[GpuCap, Meta(description="GPU cap; what is missing comes from the settings.")] | None = None
-    policy: Annotated[PolicyRef, Meta(description="Who asked for this target.")] | None = None
+    policy: Annotated[PolicyRef, Meta(description="What asked for this target.")] | None = None
     expires_at: Annotated[Timestamp, Meta(description="When the pin ends by itself (RFC 3339).")] | None = None
 
 
 class NodePowerProfileStatus(Part, frozen=True):
-    """Reserved; nothing is written here yet."""
+    """What became of the pin, written by the operator, or by the node's agent where there is no operator."""
+
+    control: Annotated[ControlStatus, Meta(description="What became of its caps.")] | None = None
+    conditions: Conditions | None = None
 
 
 class NodePowerProfile(Part, frozen=True):
@@ -61,4 +63,4 @@ class NodePowerProfile(Part, frozen=True):
 
     metadata: ObjectMeta
     spec: Annotated[NodePowerProfileSpec, Meta(description="The pinned target.")]
-    status: Annotated[NodePowerProfileStatus, Meta(description="Unused.")] | None = None
+    status: Annotated[NodePowerProfileStatus, Meta(description="What became of it.")] | None = None

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from joulie.model.api.fields import NodeName, Part, Seconds, Timestamp
-from joulie.model.api.twin import ControlState
+from joulie.model.api.fields import Count, NodeName, Part, Seconds, Timestamp
+from joulie.model.api.results import Conditions, ControlState
 from joulie.model.kubernetes import ObjectMeta
+from joulie.model.names import ControlMode, ControlType, SourceType
 
 Endpoint = Annotated[str, Meta(min_length=1, max_length=2048, description="URL; {node} becomes the node's name.")]
 
@@ -44,7 +45,7 @@ class PrometheusSource(Part, frozen=True):
 class Source(Part, frozen=True):
     """Where one device's telemetry comes from."""
 
-    type: Annotated[Literal["none", "host", "http", "prometheus"], Meta(description="Kind of source.")]
+    type: Annotated[SourceType, Meta(description="Kind of source.")]
     http: Annotated[HttpSource, Meta(description="With type http.")] | None = None
     prometheus: Annotated[PrometheusSource, Meta(description="With type prometheus.")] | None = None
 
@@ -61,13 +62,13 @@ class HttpControl(Part, frozen=True):
 
     endpoint: Endpoint
     timeout_seconds: Annotated[Seconds, Meta(description="How long to wait.")] | None = None
-    mode: Annotated[Literal["auto", "rapl", "dvfs"], Meta(description="Which CPU control to use.")] | None = None
+    mode: Annotated[ControlMode, Meta(description="Which CPU control to use.")] | None = None
 
 
 class Control(Part, frozen=True):
     """Where one device's caps are sent."""
 
-    type: Annotated[Literal["none", "host", "http"], Meta(description="Kind of control.")]
+    type: Annotated[ControlType, Meta(description="Kind of control.")]
     http: Annotated[HttpControl, Meta(description="With type http.")] | None = None
 
 
@@ -93,11 +94,24 @@ class RoutedControl(Part, frozen=True):
     gpu: Annotated[ControlState, Meta(description="GPU caps.")] | None = None
 
 
+class RoutedNodes(Part, frozen=True):
+    """How many nodes a profile routes, and what became of the caps that it routes; each node counts once."""
+
+    routed: Annotated[Count, Meta(description="Nodes in scope whose telemetry or caps this profile routes.")]
+    applied: Annotated[Count, Meta(description="Nodes where every cap was applied.")]
+    blocked: Annotated[Count, Meta(description="Nodes where a cap cannot be applied.")]
+    error: Annotated[Count, Meta(description="Nodes where applying a cap failed.")]
+    none: Annotated[Count, Meta(description="Nodes that report no cap.")]
+    unknown: Annotated[Count, Meta(description="Nodes whose agent has not reported.")]
+
+
 class TelemetryProfileStatus(Part, frozen=True):
-    """Written by the agent."""
+    """Counts and conditions by the operator; control by the agent, for a profile of one node."""
 
     control: Annotated[RoutedControl, Meta(description="What became of the caps.")] | None = None
     updated_at: Annotated[Timestamp, Meta(description="When the agent last said so.")] | None = None
+    nodes: Annotated[RoutedNodes, Meta(description="Nodes by what became of their caps.")] | None = None
+    conditions: Conditions | None = None
 
 
 class TelemetryProfile(Part, frozen=True):

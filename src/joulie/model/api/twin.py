@@ -6,9 +6,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from joulie.model.api.fields import ControlResult, NodeName, Part, Pct, Profile, Score, Timestamp, Watts
+from joulie.model.api.fields import NodeName, Part, Pct, Profile, Score, Timestamp, Watts
+from joulie.model.api.orders import BudgetCaps, BudgetConfirmation, BudgetOrder
 from joulie.model.api.profile import CpuCap, GpuCap, PolicyRef
+from joulie.model.api.results import Conditions, ControlStatus
 from joulie.model.kubernetes import ObjectMeta
+from joulie.model.tiers import SPEAKERS, PowerSource
 
 
 class Scheduling(Part, frozen=True):
@@ -24,8 +27,12 @@ class NodeTwinSpec(Part, frozen=True):
     profile: Annotated[Profile, Meta(description="performance: full power; eco: capped.")] | None = None
     cpu: Annotated[CpuCap, Meta(description="CPU cap to enforce.")] | None = None
     gpu: Annotated[GpuCap, Meta(description="GPU cap to enforce; absent without a GPU.")] | None = None
-    policy: Annotated[PolicyRef, Meta(description="Who chose this target.")] | None = None
+    policy: Annotated[PolicyRef, Meta(description="What chose this target.")] | None = None
     scheduling: Annotated[Scheduling, Meta(description="Transition state for the scheduler.")] | None = None
+    budget: Annotated[BudgetOrder, Meta(description="What power budgets leave this node.")] | None = None
+    failsafe: (
+        Annotated[BudgetCaps, Meta(description="Upper limit while there is no contact with the operator.")] | None
+    ) = None
 
 
 class EffectiveCapState(Part, frozen=True):
@@ -40,8 +47,8 @@ class PowerMeasurement(Part, frozen=True):
 
     source: (
         Annotated[
-            Literal["kepler", "http", "utilization", "static"],
-            Meta(description="Who speaks: a measurement (kepler, http) or an estimate (utilization, static)."),
+            PowerSource,
+            Meta(description=SPEAKERS),
         ]
         | None
     ) = None
@@ -57,24 +64,14 @@ class PowerMeasurement(Part, frozen=True):
     ) = None
 
 
-class ControlState(Part, frozen=True):
-    """What became of a cap on the node."""
-
-    backend: Annotated[str, Meta(description="rapl, dvfs, nvidia, amd, http or none.", max_length=63)] | None = None
-    result: Annotated[ControlResult, Meta(description="applied, blocked (cannot be), error or none.")] | None = None
-    message: Annotated[str, Meta(description="The reason, for people.", max_length=1024)] | None = None
-    updated_at: Annotated[Timestamp, Meta(description="When the agent last said so.")] | None = None
-
-
-class ControlStatus(Part, frozen=True):
+class TwinControlStatus(ControlStatus, frozen=True):
     """Written by the agent alone."""
 
-    cpu: Annotated[ControlState, Meta(description="CPU cap on the node.")] | None = None
-    gpu: Annotated[ControlState, Meta(description="GPU cap on the node.")] | None = None
+    budget: Annotated[BudgetConfirmation, Meta(description="The budget order that holds on the devices.")] | None = None
 
 
 class NodeTwinStatus(Part, frozen=True):
-    """What the twin predicts, written by the operator (controlStatus by the agent)."""
+    """What the twin predicts, written by the operator (controlStatus and the condition Enforced by the agent)."""
 
     schedulable_class: (
         Annotated[
@@ -98,8 +95,9 @@ class NodeTwinStatus(Part, frozen=True):
         Annotated[float, Meta(ge=0, le=100, description="(IT + cooling) / IT, from the facility.")] | None
     ) = field(default=None, name="estimatedPUE")
     power_measurement: Annotated[PowerMeasurement, Meta(description="Power now and allowed.")] | None = None
-    control_status: Annotated[ControlStatus, Meta(description="What the agent enforced.")] | None = None
+    control_status: Annotated[TwinControlStatus, Meta(description="What the agent enforced.")] | None = None
     last_updated: Annotated[Timestamp, Meta(description="When the operator last wrote this.")] | None = None
+    conditions: Conditions | None = None
 
 
 class NodeTwin(Part, frozen=True):

@@ -13,7 +13,7 @@ const main = document.getElementById("main");
 const help = document.getElementById("help");
 const live = document.getElementById("live");
 const search = searchBox(store);
-const waiting = h("p", { class: "waiting dim" }, "Looking at the cluster …");
+const waiting = h("p", { class: "waiting dim" }, "Reading the cluster …");
 let view = null;
 let overviewAt = 0; // how far the overview was scrolled
 

@@ -3,20 +3,23 @@
 import { h, svg } from "./dom.js";
 import { clockTime } from "./format.js";
 
-// A line with the area below it; a gap where nothing is known.
+// A line with the area below it, and a limit above it where there is one; a gap where nothing is known.
 export function sparkline(label) {
   const area = svg("path", { class: "area" });
   const line = svg("path", { class: "line" });
-  const root = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, area, line);
+  const top = svg("path", { class: "line budget" });
+  const root = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, area, line, top);
   return {
     root,
-    draw(times, values) {
-      const seen = values.filter((value) => value !== null);
+    draw(times, values, limits = []) {
+      const seen = [...values, ...limits].filter((value) => value !== null);
       if (seen.length < 2) return;
       const [low, high] = padded(Math.min(...seen), Math.max(...seen));
       const x = scale(times[0], times.at(-1), 0, 100);
-      const found = pieces(times, values, x, scale(low, high, 29, 1));
+      const y = scale(low, high, 29, 1);
+      const found = pieces(times, values, x, y);
       line.setAttribute("d", lineOf(found));
+      top.setAttribute("d", stepsOf(pieces(times, limits, x, y)));
       area.setAttribute("d", areaOf(found, 30));
     },
   };

@@ -4,7 +4,7 @@ import { chip, h, isolate, podLink, refill, say } from "./dom.js";
 import { ago, age, cap, clockTime, count, known, limit, percent, plain, signed, watts } from "./format.js";
 import { timeChart } from "./charts.js";
 import { changeLine, findingLine } from "./overview.js";
-import { refresher } from "./refresher.js";
+import { refresher } from "./store.js";
 
 const ASKED_AGAIN_MS = 2000;
 
@@ -13,6 +13,7 @@ export function nodePage(store, name) {
   const state = h("span", { class: "title-chip" });
   const about = h("p", { class: "dim about" });
   const reason = h("p", { class: "reason" });
+  const budget = h("p", { class: "budget-note", hidden: true });
   const pin = h("p", { class: "pin-note", hidden: true });
   const found = h("ul", { class: "attention" });
   const figures = h("dl", { class: "facts" });
@@ -22,10 +23,10 @@ export function nodePage(store, name) {
   const pods = h("tbody");
   const podsTitle = h("h2", { id: "pods-title" }, "Pods");
   const changes = h("ol", { class: "changes" });
-  const why = h("section", { class: "panel why", "aria-label": "Why" }, reason, pin, found);
+  const why = h("section", { class: "panel why", "aria-label": "Why" }, reason, budget, pin, found);
   const hour = section("history", "The last hour", powerChart.root, headroomChart.root);
   const now = section("facts", "Now", figures);
-  const capTable = section("caps", "Caps", table("Caps", ["", "wanted", "counts as", "result", "by", "said"], caps));
+  const capTable = section("caps", "Caps", table("Caps", ["", "wanted", "counts as", "result", "by", "reported"], caps));
   const podTable = h("section", { class: "panel pods-panel", "aria-labelledby": "pods-title" }, podsTitle, table("Pods", ["pod", "class", "cores", "GPUs"], pods));
   const story = section("node-changes", "What changed", changes);
   const body = h("div", { class: "node-body" }, h("div", { class: "column" }, why, hour, podTable), h("div", { class: "column" }, capTable, now, story));
@@ -42,7 +43,9 @@ export function nodePage(store, name) {
     body.hidden = false;
     refill(state, node.state, () => [chip(node.state)]);
     say(about, [hardware(node), node.rack && isolate(node.rack), node.zone && isolate(node.zone), scopeWords(node.scope)].filter(Boolean).join(" · "));
-    say(reason, node.reason ? capital(node.reason) + "." : node.hasTwin ? `${capital(node.state)}, chosen by ${node.chosenBy || "nobody known"}.` : "Nothing was decided for this node yet.");
+    say(reason, node.reason ? capital(node.reason) + "." : node.hasTwin ? `${capital(node.state)}, chosen by ${node.chosenBy || "an unknown policy"}.` : "Nothing was decided for this node yet.");
+    budget.hidden = !node.budgetReason;
+    say(budget, node.budgetReason ? `Power budgets: ${isolate(node.budgetReason)}. It counts in ${(node.budgetGroups ?? []).map(isolate).join(", ")}.` : "");
     pin.hidden = !node.pin;
     say(pin, node.pin ? pinWords(node) : "");
     refill(found, node.attention, () => node.attention.map((one) => findingLine(one, false)));
@@ -102,7 +105,7 @@ function untilWords(at, now) {
 }
 
 function capRows(node) {
-  const parts = [["CPU", node.cpuCapW, node.cpuCapPct, node.cpuEffectivePct, node.cpuControl, ""]];
+  const parts = [["CPU", node.cpuCapW, node.cpuCapPct, node.cpuEffectivePct, node.cpuControl, " each"]];
   if (node.gpus || known(node.gpuCapPct) || node.gpuControl) parts.push(["GPU", node.gpuCapW, node.gpuCapPct, node.gpuEffectivePct, node.gpuControl, " each"]);
   return parts.map(([part, inWatts, inPercent, effective, control, each]) =>
     h("tr", {}, h("th", { scope: "row" }, part), h("td", {}, cap(inWatts, inPercent, each)), h("td", {}, known(effective) ? `${plain(effective)} %` : "–"),
@@ -111,7 +114,7 @@ function capRows(node) {
 }
 
 function result(control) {
-  const word = control?.result ?? "nothing said";
+  const word = control?.result ?? "no report";
   const mood = { applied: "good", blocked: "fault", error: "fault" }[word] ?? "unknown";
   return h("span", { class: `chip ${mood}` }, h("i"), word);
 }
@@ -120,15 +123,16 @@ function factsOf(node) {
   const share = known(node.powerW) && node.cappedW ? ` (${percent((100 * node.powerW) / node.cappedW)} of what caps allow)` : "";
   const pairs = [
     ["Power", `${watts(node.powerW)}${share}`],
-    ["Told by", { kepler: "measured (Prometheus)", http: "measured (HTTP)", utilization: "estimated from utilisation", static: "estimated from caps and requests" }[node.powerSource] ?? "nobody"],
+    ["Power source", { kepler: "measured (Prometheus)", http: "measured (HTTP)", utilization: "estimated from utilisation", static: "estimated from caps and requests" }[node.powerSource] ?? "none"],
     ["Trend", known(node.trendWPerMin) ? `${signed(node.trendWPerMin, 0)} W a minute` : "–"],
     ["Headroom", percent(node.headroom)],
     ["Cooling in use", percent(node.coolingStress)],
     ["Rack’s supply in use", percent(node.rackStress)],
     ["Maximum", watts(node.maxW)],
+    ...(known(node.budgetW) ? [["Allowed by budgets", `${watts(node.budgetW)}${node.budgetIsConfirmed ? "" : ", not confirmed yet"}`]] : []),
     ["Performance pods", count(node.performancePods ?? 0)],
     ["Twin written", ago(node.twinAtS, node.nowS)],
-    ["Agent spoke", ago(node.agentAtS, node.nowS)],
+    ["Agent reported", ago(node.agentAtS, node.nowS)],
   ];
   return pairs.map(([word, value]) => h("div", {}, h("dt", {}, word), h("dd", {}, value)));
 }

@@ -4,6 +4,7 @@ import { STATES, chip, h, isolate, nodeLink, refill, say } from "./dom.js";
 import { clockTime, count, degrees, known, limit, percent, watts } from "./format.js";
 import { MODES } from "./palette.js";
 import { sparkline, timeChart } from "./charts.js";
+import { budgetTree, tightest } from "./budgets.js";
 import { heatMap } from "./tiles.js";
 
 const FIRST_LINES = 12;
@@ -30,9 +31,9 @@ export function overview(store, open) {
   const legend = h("div", { class: "legend" });
   const modes = h("div", { class: "modes", role: "radiogroup", "aria-label": "Colour by" });
   for (const name of Object.keys(MODES)) modes.append(modeButton(name));
-  const nobody = h("p", { class: "nobody", hidden: true }, "Joulie manages no node yet. To begin with one: ", h("code", {}, "kubectl label node NODE joulie.io/managed=true"));
+  const noNodes = h("p", { class: "no-nodes", hidden: true }, "Joulie manages no node yet. To begin with one: ", h("code", {}, "kubectl label node NODE joulie.io/managed=true"));
   const racks = h("section", { class: "panel racks-panel", "aria-labelledby": "racks-title" },
-    h("div", { class: "panel-head" }, h("h2", { id: "racks-title" }, "Racks"), modes), legend, tiles.root, nobody);
+    h("div", { class: "panel-head" }, h("h2", { id: "racks-title" }, "Racks"), modes), legend, tiles.root, noNodes);
 
   const attentionCount = h("span", { class: "number" });
   const attentionList = h("ul", { class: "attention" });
@@ -47,9 +48,10 @@ export function overview(store, open) {
   const chart = timeChart({ title: "Power", height: 200, format: watts, tick: limit });
   const hour = h("section", { class: "panel hour-panel", "aria-labelledby": "hour-title" }, h("h2", { id: "hour-title" }, "The last hour"), chart.root);
 
+  const budgets = budgetTree(store);
   const body = h("div", { class: "overview" });
   const root = h("div", {}, h("h1", { class: "hidden" }, "Cluster overview"),
-    h("section", { class: "figures", "aria-label": "Now" }, power.root, budget.root, facility.root, states.root, held.root), body);
+    h("section", { class: "figures", "aria-label": "Now" }, power.root, budget.root, facility.root, states.root, held.root), budgets.root, body);
   body.append(h("div", { class: "column" }, racks, hour), h("div", { class: "column" }, attention, changes));
   let all = false;
   more.addEventListener("click", () => {
@@ -93,6 +95,8 @@ export function overview(store, open) {
   function writeFigures() {
     const { cluster, history } = store;
     const { facts } = cluster;
+    const whole = tightest(cluster);
+    const wholeW = whole ? whole.limitW : facts.budgetW;
     const told = cluster.nodes > (cluster.sources.none ?? 0); // else the sum is of nothing, and not 0 W
     power.set(told ? watts(cluster.powerW) : "–", told ? `caps allow ${limit(cluster.cappedW)}, ${tierWords(cluster)}` : "not known yet");
     const times = [...history.timesS, cluster.nowS];
@@ -101,14 +105,17 @@ export function overview(store, open) {
     chart.draw(times, [
       { name: "draws", kind: "area", values: drawn },
       { name: "caps allow", kind: "cap", values: [...history.cappedW, told ? cluster.cappedW : null] },
-      ...(facts.budgetW ? [{ name: "budget", kind: "budget", values: times.map(() => facts.budgetW) }] : []),
+      ...(wholeW ? [{ name: "budget", kind: "budget", values: times.map(() => wholeW) }] : []),
     ]);
-    const most = facts.budgetW || cluster.cappedW;
-    const part = most ? (100 * cluster.powerW) / most : 0;
-    budget.title(facts.budgetW ? "Budget" : "Of what caps allow");
-    const over = facts.budgetW > 0 && part > 100;
-    budget.set(told ? percent(part) : "–", facts.budgetW ? (over ? `${watts(cluster.powerW - most)} over ${limit(most)}` : `of ${limit(most)}`) : "no budget is set");
-    budgetBar.set(part, over ? "over" : part > 90 && facts.budgetW ? "near" : "");
+    const most = wholeW || cluster.cappedW;
+    const drawnW = whole?.measuredW ?? cluster.powerW;
+    const part = most ? (100 * drawnW) / most : 0;
+    budget.title(whole ? `Budget ${isolate(whole.name)}` : wholeW ? "Budget" : "Of what caps allow");
+    const over = wholeW > 0 && part > 100;
+    const given = known(whole?.allocatedW) ? `${watts(whole.allocatedW)} allocated of ${limit(most)}` : `of ${limit(most)}`;
+    const unset = cluster.budgets.length ? "budgets for parts of it, below" : "no budget is set";
+    budget.set(told ? percent(part) : "–", wholeW ? (over ? `${watts(drawnW - most)} over ${limit(most)}` : given) : unset);
+    budgetBar.set(part, over ? "over" : part > 90 && wholeW ? "near" : "");
     const zones = Object.entries(facts.zoneAmbientC);
     facility.set(known(facts.pue) ? `PUE ${facts.pue.toFixed(2)}` : known(facts.ambientC) ? degrees(facts.ambientC) : "–",
       zones.slice(0, 4).map(([zone, c]) => `${isolate(zone)} ${degrees(c)}`).join(" · ") ||
@@ -164,14 +171,18 @@ export function overview(store, open) {
         body.dataset.large = String(store.nodes.name.length > 800);
         tiles.rebuild();
         colourBy(mode);
-        nobody.hidden = store.nodes.name.length > 0;
-        tiles.root.hidden = legend.hidden = !nobody.hidden;
+        noNodes.hidden = store.nodes.name.length > 0;
+        tiles.root.hidden = legend.hidden = !noNodes.hidden;
       } else if (changes.nodes || changes.cluster?.facts) tiles.update(changes.nodes ?? {}, changes.cluster?.facts);
       writeFigures();
+      budgets.update(changes);
       writeAttention();
       writeChanges();
     },
-    end: () => tiles.end(),
+    end() {
+      budgets.end();
+      tiles.end();
+    },
   };
 }
 

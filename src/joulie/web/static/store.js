@@ -27,7 +27,7 @@ export function connect() {
       open(); // a connection that is dead without saying so
     }
   }, 3000);
-  // Nobody looks at a hidden page for long: let the connection go, a browser has only six of them to one server.
+  // A hidden page needs no updates: close the connection, a browser has only six of them to one server.
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hiding);
     if (document.hidden) hiding = setTimeout(() => source.close(), HIDDEN_MS);
@@ -101,4 +101,43 @@ export async function ask(path) {
   const gone = response.status === 404;
   if (!response.ok) throw Object.assign(new Error(gone ? (await response.text()).trim() : `HTTP ${response.status}`), { gone });
   return response.json();
+}
+
+// One thing of the cluster, asked for again and again while its page is shown.
+
+// `show(found)` gets each answer. `missing(words)` is called when the thing is gone, or was never there; over any other
+// fault what was shown stays.
+export function refresher({ path, everyMs, show, missing, gone }) {
+  let asked = 0;
+  let busy = false;
+  let ended = false;
+  let seen = false;
+  const sinceMs = () => performance.now() - asked;
+
+  async function refresh() {
+    if (busy || ended) return;
+    busy = true;
+    asked = performance.now();
+    try {
+      const found = await ask(path());
+      if (ended) return;
+      seen = true;
+      show(found);
+    } catch (error) {
+      if (!ended && (error.gone || !seen)) missing(seen ? gone : `${error.message}.`);
+    } finally {
+      busy = false;
+    }
+  }
+
+  refresh();
+  const timer = setInterval(() => { if (!document.hidden && sinceMs() > everyMs) refresh(); }, 1000);
+  return {
+    refresh,
+    sinceMs,
+    end() {
+      ended = true;
+      clearInterval(timer);
+    },
+  };
 }

@@ -1,11 +1,10 @@
 // The cluster as tiles, rack by rack, on one small canvas a rack: the same for forty nodes and for five thousand.
 
-import { fitted, mark, outline, shape } from "./brush.js";
 import { h, isolate, say } from "./dom.js";
 import { degrees, outOf, percent, watts } from "./format.js";
 import { MODES, colours, css, describe, forgetColours, heldShort, heldWords, inkOn, pinWords } from "./palette.js";
 
-const MOST_RACKS = 600; // beyond, all nodes are one block
+const MAX_RACKS = 600; // beyond, all nodes are one block
 const LEVELS = {
   large: { most: 80, height: 46, gap: 6, radius: 6, least: 66 },
   medium: { most: 800, height: 18, gap: 3, radius: 3 },
@@ -39,7 +38,7 @@ export function heatMap(store, open) {
       if (!rows.has(name)) rows.set(name, []);
       rows.get(name).push(row);
     }
-    if (rows.size > MOST_RACKS) {
+    if (rows.size > MAX_RACKS) {
       rows.clear();
       rows.set("", nodes.name.map((_, row) => row));
     }
@@ -351,3 +350,37 @@ export function heatMap(store, open) {
 const natural = new Intl.Collator("en", { numeric: true });
 
 const rackOrder = (one, other) => (one === "") - (other === "") || natural.compare(one, other);
+
+// How things are drawn on a tile.
+
+function shape(pen, x, y, width, height, radius) {
+  pen.beginPath();
+  if (radius > 1) pen.roundRect(x, y, width, height, radius);
+  else pen.rect(x, y, width, height);
+}
+
+function outline(pen, x, y, width, height, radius, colour, thickness) {
+  const inset = thickness / 2;
+  shape(pen, x + inset, y + inset, width - thickness, height - thickness, radius);
+  pen.strokeStyle = colour;
+  pen.lineWidth = thickness;
+  pen.stroke();
+}
+
+// A folded corner: this node is pinned.
+function mark(pen, right, top, size, colour) {
+  pen.beginPath();
+  pen.moveTo(right - size, top);
+  pen.lineTo(right, top);
+  pen.lineTo(right, top + size);
+  pen.fillStyle = colour;
+  pen.fill();
+}
+
+// The end of a name tells nodes apart, so it is the beginning that goes.
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  let kept = text.slice(-40);
+  while (kept.length > 1 && pen.measureText(`…${kept}`).width > width) kept = kept.slice(1);
+  return `…${kept}`;
+}

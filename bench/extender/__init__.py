@@ -1,0 +1,1 @@
+"""How fast the extender answers, beside bare servers and clients that show what the machine allows."""

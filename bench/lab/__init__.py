@@ -1,0 +1,1 @@
+"""How fast the lab simulates, and how two versions of it compare."""

@@ -1,0 +1,1 @@
+"""What the extender costs the real kube-scheduler, and how good its placements are with a smaller sample."""

@@ -1,0 +1,1 @@
+"""What is kept of the experiments, and the page that is written from it."""

@@ -1,0 +1,1 @@
+"""Commands that show a cluster, its plan, twins and scores, and the hardware catalogue. They never write."""

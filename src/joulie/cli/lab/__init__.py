@@ -1,0 +1,1 @@
+"""`joulie lab`: experiments on simulated data centres. `joulie.lab` does the work."""

@@ -1,0 +1,4 @@
+"""CustomResourceDefinitions of Joulie's kinds, derived from the classes that decode them.
+
+May import: `model`.
+"""

@@ -1,0 +1,1 @@
+"""`joulie doctor`: healthy clusters, and every fault that can be planted."""

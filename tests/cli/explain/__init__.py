@@ -1,0 +1,1 @@
+"""`joulie explain`."""

@@ -1,0 +1,1 @@
+"""The rules themselves, a module a topic, in the standard library alone."""

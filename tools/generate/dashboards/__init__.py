@@ -1,0 +1,1 @@
+"""Grafana dashboards of Joulie, as code."""
