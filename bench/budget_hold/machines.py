@@ -90,6 +90,11 @@ class Machines:
         fleet = self.simulation.fleet
         return self._by_group(self._most_w(fleet.cpus.cap_max_w, fleet.gpus.max_w))
 
+    def fit(self, limits: Mapping[str, float]) -> bool:
+        """Whether both caps and power are within the limits: devices take a moment to settle to a new cap."""
+        allowed_w, drawn_w = self.allowed_w(), self.drawn_w()
+        return all(allowed_w[name] <= watts * 1.0001 and drawn_w[name] <= watts for name, watts in limits.items())
+
     def allowed_by_node_w(self) -> Numbers:
         fleet = self.simulation.fleet
         return self._most_w(fleet.cpus.cap_target_w, fleet.gpus.cap_target_w)
