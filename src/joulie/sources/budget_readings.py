@@ -38,30 +38,36 @@ class SignalReader:
 
     async def signals(self, budgets: Collection[PowerBudget]) -> dict[str, SignalReading]:
         """By budget."""
-        self.failures = {key: why for key, why in self.failures.items() if not key.startswith("signal")}
-        asked = [budget for budget in budgets if budget.spec.signal is not None]
-        answers = await asyncio.gather(*(self._signal(budget) for budget in asked))
+        asked, failed = [budget for budget in budgets if budget.spec.signal is not None], dict[str, str]()
+        answers = await asyncio.gather(*(self._signal(budget, failed) for budget in asked))
+        self._failed("signal", failed)
         return {
             budget.metadata.name: answer for budget, answer in zip(asked, answers, strict=True) if answer is not None
         }
 
     async def meters(self, groups: Mapping[str, tuple[str, str]]) -> dict[str, float]:
         """Watts by group; `groups` are each group's value and its budget's query."""
-        self.failures = {key: why for key, why in self.failures.items() if not key.startswith("meter")}
-        names = list(groups)
-        answers = await asyncio.gather(*(self._number(f"meter of {name}", *_asked(groups[name])) for name in names))
+        names, failed = list(groups), dict[str, str]()
+        answers = await asyncio.gather(
+            *(self._number(f"meter of {name}", _asked(*groups[name]), failed) for name in names)
+        )
+        self._failed("meter", failed)
         return {name: watts for name, watts in zip(names, answers, strict=True) if watts is not None}
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
 
-    async def _signal(self, budget: PowerBudget) -> SignalReading | None:
+    def _failed(self, kind: str, failed: Mapping[str, str]) -> None:
+        """All at once, at the end of a round: while one is under way, those of the last stand."""
+        self.failures = {key: why for key, why in self.failures.items() if not key.startswith(kind)} | dict(failed)
+
+    async def _signal(self, budget: PowerBudget, failed: dict[str, str]) -> SignalReading | None:
         name, signal = budget.metadata.name, budget.spec.signal
         if signal is None:
             return None
         if signal.query is not None:
-            number = await self._number(f"signal of {name}", signal.query)
+            number = await self._number(f"signal of {name}", signal.query, failed)
             return None if number is None else SignalReading(now=number)
         if signal.forecast is None:
             return None
@@ -70,20 +76,20 @@ class SignalReader:
             text = await self._read_config_map(namespace, config_map, signal.forecast.key)
             return SignalReading(forecast=tuple(forecast_values(text)))
         except (SourceError, ValueError) as error:
-            self.failures[f"signal of {name}"] = str(error)
+            failed[f"signal of {name}"] = str(error)
             return None
 
-    async def _number(self, what: str, promql: str) -> float | None:
+    async def _number(self, what: str, promql: str, failed: dict[str, str]) -> float | None:
         """The sum of the series; a value that is missing, old or not finite is none."""
         try:
             samples = await self._query(promql)
         except SourceError as error:
-            self.failures[what] = str(error)
+            failed[what] = str(error)
             return None
         fresh = [sample.value for sample in samples if sample.at_s >= self._clock() - MAX_AGE_S]
         total = math.fsum(fresh) if fresh and all(map(math.isfinite, fresh)) else math.nan
         if not math.isfinite(total):
-            self.failures[what] = "the query has no fresh finite value"
+            failed[what] = "the query has no fresh finite value"
             return None
         return total
 
@@ -128,6 +134,5 @@ def known_zones(budgets: Iterable[PowerBudget]) -> dict[str, tzinfo]:
     return zones
 
 
-def _asked(group: tuple[str, str]) -> tuple[str]:
-    value, query = group
-    return (query.replace(GROUP, value.replace("\\", "\\\\").replace('"', '\\"')),)
+def _asked(value: str, query: str) -> str:
+    return query.replace(GROUP, value.replace("\\", "\\\\").replace('"', '\\"'))

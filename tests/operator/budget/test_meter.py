@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from joulie.cluster.port import POWER_BUDGETS
+from joulie.operator.budget.asking import Question
+from joulie.sources import budget_readings
 from joulie.sources.budget_readings import SignalReader
 from joulie.sources.transport import SourceError
 from tests.operator.budget.stage import Stage, staged
 from tests.operator.clusters import Ground, MemoryGround
 from tests.operator.harness import Play, Scene, play_out
-from tests.sources.loopback import Clock, FakePrometheus, series, serving
+from tests.sources.loopback import Clock, FakePrometheus, hang, series, serving
 from tests.support.small_clusters import NOW
 
 
@@ -119,3 +124,66 @@ def test_a_meter_that_goes_from_the_spec_takes_nothing_any_more() -> None:
         assert "meter" not in await there.group()
 
     metered(MemoryGround(), scenario)
+
+
+SIGNAL = {"query": "price", "at": [{"value": 0, "watts": 2_000}, {"value": 100, "watts": 1_400}]}
+
+
+def test_a_prometheus_that_hangs_holds_up_no_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget_readings, "TIMEOUT_S", 3_600.0)
+
+    async def scenario(there: Metered) -> None:
+        person = there.stage.scene.person
+        await person.edit(POWER_BUDGETS, "feed", {"spec": {"signal": SIGNAL}})
+        there.server.answers["price"] = [series(0)]
+        await there.settle(1_700)
+        before = await there.stage.caps()
+        there.server.instead = hang
+        await person.edit(POWER_BUDGETS, "feed", {"spec": {"watts": 1_700}})
+        async with asyncio.timeout(120):
+            await there.settle(1_700, turns=2)
+        assert sum((await there.stage.caps()).values()) < sum(before.values())
+        assert (await there.group())["limitWatts"] == 1_700  # the signal as it was last read
+
+    metered(MemoryGround(), scenario)
+
+
+def test_what_a_signal_said_of_another_spec_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget_readings, "TIMEOUT_S", 3_600.0)
+
+    async def scenario(there: Metered) -> None:
+        person = there.stage.scene.person
+        await person.edit(POWER_BUDGETS, "feed", {"spec": {"signal": SIGNAL}})
+        there.server.answers["price"] = [series(0)]
+        await there.settle(1_700)
+        assert (await there.group())["limitWatts"] == 2_000
+        there.server.instead = hang
+        await person.edit(POWER_BUDGETS, "feed", {"spec": {"signal": SIGNAL | {"query": "other_price"}}})
+        await there.settle(1_700, turns=2)
+        assert (await there.group())["limitWatts"] == 1_400  # a lost signal means its lowest limit
+
+    metered(MemoryGround(), scenario)
+
+
+def test_a_slow_answer_counts_in_a_later_turn_and_is_asked_for_once() -> None:
+    async def scenario() -> None:
+        release, asked = asyncio.Event(), 0
+
+        async def slow() -> str:
+            nonlocal asked
+            asked += 1
+            await release.wait()
+            return "late"
+
+        question = Question[str]()
+        assert await question.ask(slow) is None
+        assert await question.ask(slow) is None
+        release.set()
+        assert (await question.ask(slow), asked) == ("late", 1)
+        release.clear()
+        assert await question.ask(slow) is None
+        question.drop()
+        release.set()
+        assert (await question.ask(slow), asked) == ("late", 3)
+
+    asyncio.run(scenario())

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from joulie.cluster.decoding.decoders import DECODERS
@@ -14,14 +15,16 @@ from joulie.cluster.watch.listing import listed
 from joulie.control.budget.counting import CountedCaps, Order
 from joulie.control.budget.cycle import BudgetTurn, decide_budgets, short_form, under_orders
 from joulie.control.budget.groups import Readings, group_name, spec_w
+from joulie.control.budget.limits.in_force import SignalReading
 from joulie.control.budget.limits.meters import Meter, MeteredGroup, after_reading, remembered
 from joulie.control.budget.members import BudgetInput
 from joulie.control.budget.memory import BudgetMemory
 from joulie.errors import JoulieError
 from joulie.logs import Log
 from joulie.model.api import PowerBudget
-from joulie.model.api.budget import Mode
+from joulie.model.api.budget import BudgetSignal, Mode
 from joulie.operator.apply import Applier, WriteOutcome
+from joulie.operator.budget.asking import Question
 from joulie.operator.budget.renewal import RENEW_S, BudgetLease
 from joulie.operator.budget.statuses import budget_jobs
 from joulie.operator.budget.uncapped import to_untaint, untaint
@@ -34,6 +37,8 @@ from joulie.sources.budget_readings import SignalReader, known_zones
 
 if TYPE_CHECKING:
     from joulie.operator.loop import Operator
+
+Signal = tuple[BudgetSignal | None, SignalReading]  # with the part of the spec that it was read for
 
 LIST_S = 20.0
 STATUS_WRITES_PER_S = 20.0
@@ -69,6 +74,8 @@ class BudgetLoop:
         bucket = TokenBucket(STATUS_WRITES_PER_S, 20, time.monotonic)
         self._statuses = Applier(cluster, bucket, lead_left_s, operator.state)
         self._meters: dict[str, Meter] | None = None  # by group; None: as their statuses say
+        self._signals: dict[str, Signal] = {}  # by budget, as last read
+        self._asked_signals, self._asked_meters = Question[dict[str, Signal]](), Question[dict[str, Meter]]()
         self._term = -1
         self._raises_from_s = 0.0
         self._listed = False
@@ -127,7 +134,7 @@ class BudgetLoop:
         await self._writer.ask_for_lost()
         if self._meters is None:
             self._meters = _remembered(budgets)
-        readings = Readings(known_zones(budgets), await self._reader.signals(budgets), self._meters)
+        readings = Readings(known_zones(budgets), await self._read_signals(budgets), self._meters)
         turn, self.memory = decide_budgets(self._given(), budgets, self.memory, readings, may_raise=may_raise)
         self.last = turn
         self._operator.kept_twins = self.memory.groups.keys() - self._state.nodes.keys()
@@ -142,7 +149,8 @@ class BudgetLoop:
         self._advertise({write.node: write.order for write in turn.plan.writes})
         if may_raise:
             await self._untaint(turn.plan.standing)
-        await self._read_meters(turn)
+        if (meters := await self._asked_meters.ask(partial(self._read_meters, turn))) is not None:
+            self._meters = meters
 
     async def _keep_renewing(self, turn: BudgetTurn) -> None:
         """While orders are written: those of a thousand nodes may take longer than agents wait for a renewal."""
@@ -207,7 +215,9 @@ class BudgetLoop:
 
     def _stop_leading(self) -> None:
         self.memory, self.last, self._listed, self._term = BudgetMemory(), None, False, -1
-        self._meters = None
+        self._meters, self._signals = None, {}
+        self._asked_signals.drop()
+        self._asked_meters.drop()
         self._writer.forget()
         self._metrics.show(None)
         self._metrics.raises.set(0.0)
@@ -273,7 +283,18 @@ class BudgetLoop:
             self._log.info("nodes take pods now: their caps are confirmed", nodes=len(answers) - len(failed))
         self._said_of_taints = why
 
-    async def _read_meters(self, turn: BudgetTurn) -> None:
+    async def _read_signals(self, budgets: list[PowerBudget]) -> dict[str, SignalReading]:
+        """As they are now, or as they were if the source is slow. What belongs to another spec is none."""
+        spec = {budget.metadata.name: budget.spec.signal for budget in budgets}
+
+        async def read() -> dict[str, Signal]:
+            return {name: (spec[name], found) for name, found in (await self._reader.signals(budgets)).items()}
+
+        if (answer := await self._asked_signals.ask(read)) is not None:
+            self._signals = answer
+        return {name: found for name, (of, found) in self._signals.items() if of == spec.get(name)}
+
+    async def _read_meters(self, turn: BudgetTurn) -> dict[str, Meter]:
         """After the turn: what a meter shows now lowers the limits of the next."""
         before, groups = self._meters or {}, dict[str, MeteredGroup]()
         asked: dict[str, tuple[str, str]] = {}
@@ -287,7 +308,7 @@ class BudgetLoop:
                 asked[group.name] = group.value, spec.meter.query
         shown = await self._reader.meters(asked) if asked else {}
         now_s, failures = self._monotonic_s(), self._reader.failures
-        self._meters = {
+        return {
             name: after_reading(
                 before.get(name, Meter()), shown.get(name), failures.get(f"meter of {name}", ""), group, now_s
             )
